@@ -61,6 +61,14 @@ void infer_pick(Inference& inference) {
 }
 constexpr OpDef pick_function{.name = "pick", .infer = infer_pick};
 
+// pick() gives each index an axis of its own.
+template <std::size_t kChosenFrom>
+IndexRange gather_indices(const KernelContext& context) {
+  IndexRange range = detail::indices_into<kChosenFrom>(context);
+  range.adds_axis = range.function == pick_function.name;
+  return range;
+}
+
 }  // namespace
 
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
@@ -71,7 +79,7 @@ Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOpt
 }
 
 Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options) {
-  const detail::CalledScope called("pick");
+  const detail::CalledScope called(pick_function.name);
   const Operand* const operands[] = {&x, &indices};
   detail::check(pick_function, operands, {}, x.site());
   const CallSite site = x.site();
@@ -100,7 +108,7 @@ constinit const OpDef gather_op{
               {}};
     },
     .keeps = input(1),
-    .indices = detail::indices_into<0>,
+    .indices = gather_indices<0>,
     .selects = true,
     .cpu = {cpu::gather},
     .cuda = {cuda::gather}};
@@ -114,7 +122,7 @@ constinit const OpDef gather_backward_op{
     },
     .keeps = input(1),
     .shape_only = bit(2),
-    .indices = detail::indices_into<2>,
+    .indices = gather_indices<2>,
     .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
     .cuda = {cuda::gather_backward}};
 

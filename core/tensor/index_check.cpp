@@ -17,8 +17,9 @@ std::string find_out_of_range(const T* indices, const Spec& spec, const IndexRan
     return (index < 0 || index >= range.size) && index != range.ignored;
   });
   if (found == indices + count) return {};
-  std::string place = place_of(found - indices, spec.shape);
-  if (spec.shape.rank() > 1) place = '[' + place + ']';
+  const Shape shape(spec.shape.dims().first(spec.shape.dims().size() - range.adds_axis));
+  std::string place = place_of(found - indices, shape);
+  if (shape.rank() > 1) place = '[' + place + ']';
   if (!place.empty()) place += ' ';
   const std::string is = place + "is " + std::to_string(*found) + ", out of range for ";
   const std::string size = std::to_string(range.size);

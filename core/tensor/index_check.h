@@ -20,6 +20,7 @@ struct IndexRange {
   std::optional<std::int64_t> ignored = {};  // a label permitted out of range
   bool check_labels = false;                 // check labels on a GPU too
   const char* function = nullptr;  // public function named in messages; null: the operator's name
+  bool adds_axis = false;  // the indices' last axis, of size 1, is not the caller's but pick()'s
 };
 
 namespace detail {
