@@ -1,8 +1,8 @@
 # Build type, sanitizers, compiler cache, linker: what holds for every target of this build.
 
 get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
-if(PROJECT_IS_TOP_LEVEL AND NOT multi_config AND NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+if(NOT multi_config AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)  # of this folder and those below it: a project that has ebb in a folder keeps its own
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)

@@ -31,6 +31,9 @@ void detail::require_placeholder(const char* what, const GraphState& graph, cons
   std::string text = fed.to_string();
   if (is_placeholder)
     text = described(*fed.impl()->node) + " of another graph";
+  else if (is_symbolic && fed.impl()->node->op == &variable_op)
+    text = "parameter '" + fed.impl()->node->extra->name + "'" + at(fed.impl()->node->site) +
+           ", which Session::assign sets";
   else if (is_symbolic)
     text += ", a result of " + std::string(fed.impl()->node->op->name) + at(fed.impl()->node->site);
   refuse(what, "only placeholders of this graph can be fed; feed " + std::to_string(i + 1) +

@@ -51,18 +51,19 @@ BlockNode* AllocatorState::serve(BlockNode* node, const Request& request) noexce
   return node;
 }
 
-// Adds a range to the cache: the profile's size, or as many addresses as there are.
+// Adds a range to the cache: the profile's size, or less where addresses are scarce. Then it leaves
+// most of them to others, but serves a request for which they just suffice.
 bool AllocatorState::adopt_addresses(std::size_t bytes) {
-  std::size_t range = std::max(profile.range_bytes, profile.in_pages(bytes));
+  const std::size_t least = profile.in_pages(bytes);
+  std::size_t range = std::max(profile.range_bytes, least);
   void* base = source->reserve(range);
-  while (!base && range / 2 >= profile.in_pages(bytes)) {
-    range = profile.in_pages(range / 2);
+  while (!base && range > least) {
+    range = std::max(profile.in_pages(range / 2), least);
     base = source->reserve(range);
   }
-  // If addresses are scarce, leaves most of them to others.
-  if (base && range < profile.range_bytes && range / 8 >= profile.in_pages(bytes)) {
+  if (base && range < profile.range_bytes && range > least) {
     source->unreserve(base, range);
-    range = profile.in_pages(range / 8);
+    range = std::max(profile.in_pages(range / 8), least);
     base = source->reserve(range);
   }
   if (!base) return false;

@@ -1,5 +1,6 @@
 // Reports of an allocator: holders, fragmentation, errors.
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -45,6 +46,24 @@ void add_holding(const Holding& holding, std::vector<Holder>& to) {
     rest -= holder.bytes;
   }
   if (rest > 0 || holding.bytes() == 0) to.push_back({holding.asked_by(), rest, 1});
+}
+
+// The largest request below `bytes` that finds addresses now: a pool's new ones, the cache's in its
+// ranges too.
+std::size_t addresses_below(AllocatorState& allocator, std::size_t bytes, const PoolState* pool) {
+  const Guard mapping(allocator.mapping);
+  const auto found = [&](std::size_t wanted) {
+    if (void* base = allocator.source->reserve(wanted)) {
+      allocator.source->unreserve(base, wanted);
+      return true;
+    }
+    const Guard guard(allocator.lock);
+    return !pool && allocator.heap.find_row(wanted).hole;
+  };
+  std::size_t most = 0;
+  for (std::size_t step = std::bit_floor(bytes); step >= allocator.profile.page_bytes; step /= 2)
+    if (most + step < bytes && found(most + step)) most += step;
+  return most;
 }
 
 }  // namespace
@@ -157,9 +176,8 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
-  // Memory would be there, but the largest free range of addresses is unknown.
-  if (refusal.reason == OutOfMemory::Reason::addresses && request.bytes > 0)
-    facts.room_bytes = std::min(facts.room_bytes, request.bytes - 1);
+  if (refusal.reason == OutOfMemory::Reason::addresses)
+    facts.room_bytes = std::min(facts.room_bytes, addresses_below(*this, request.bytes, pool));
   const OutOfMemory error(std::move(facts));
   tell_observer(error);
   throw error;

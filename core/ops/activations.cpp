@@ -11,7 +11,7 @@
 namespace ebb {
 
 #include "ebb/core/ops/define_pointwise.inc"
-// The list:
+// Defines each operator of the family.
 #include "ebb/core/kernels/functors/activations.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

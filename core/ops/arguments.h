@@ -2,7 +2,6 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <ranges>
@@ -45,17 +44,13 @@ concept PlainNumber = std::floating_point<T> ||(std::integral<T> && !std::same_a
 // options.
 class AxisList : public Axes {
  public:
-  struct Number {
-    Number(detail::AxisNumber auto axis) : value(detail::axis_number(axis)) {}  // NOLINT: likewise
-    int value;
-  };
-  AxisList(detail::AxisNumber auto axis) : Axes{detail::axis_number(axis)} {}  // NOLINT: by design
-  AxisList(std::initializer_list<Number> axes) {
-    for (const Number axis : axes) push_back(axis.value);
-  }
+  // No constructor takes a std::initializer_list: g++ 12 would drop the name in {.dim = 1} and take
+  // 1 as an axis.
+  template <detail::AxisNumber... Axis>
+  AxisList(Axis... axes) : Axes{detail::axis_number(axes)...} {}  // NOLINT: implicit by design
   template <std::ranges::contiguous_range Range>
   requires detail::Dimension<std::ranges::range_value_t<Range>> AxisList(
-      const Range& axes) {  // NOLINT: likewise
+      const Range& axes) {  // NOLINT: implicit as well
     for (const auto axis : axes) push_back(detail::axis_number(axis));
   }
 };
@@ -63,7 +58,7 @@ class AxisList : public Axes {
 // The `.axis` of options: one axis in place of a list in `.axes`, or none.
 struct OneAxis {
   OneAxis() noexcept = default;
-  OneAxis(detail::AxisNumber auto axis) : value(detail::axis_number(axis)) {}  // NOLINT: likewise
+  OneAxis(detail::AxisNumber auto axis) : value(detail::axis_number(axis)) {}  // NOLINT: implicit
   std::optional<int> value;
 };
 

@@ -15,7 +15,7 @@ namespace ebb {
 // ShapeError for shapes that do not broadcast, dtypes that differ, and a number that the dtype does
 // not have.
 #include "ebb/core/ops/declare_pointwise.inc"
-// The list:
+// Declares each operator of the family.
 #include "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

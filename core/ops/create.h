@@ -49,13 +49,13 @@ Tensor ones(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = 
 Tensor zeros(std::integral auto, auto...) = delete;  // in braces: zeros({2, 3})
 Tensor ones(std::integral auto, auto...) = delete;   // in braces: ones({2, 3})
 
-// The numbers start, start + step and so on, before end. There are ceil((end - start) / step),
-// computed in double and rounded once. start is 0 where it is left out. i64 by default; not bool.
+// The numbers start (0 in arange(end)), start + step and so on, before end. There are
+// ceil((end - start) / step), computed in double and rounded once. i64 by default; not bool.
 // Throws Error for a step that is 0 or not finite, ends that are not finite, and numbers that the
 // dtype, if not floating, does not have (2^53 and beyond among them).
-Tensor arange(double end, const ArangeOptions& options = {}, CallSite site = CallSite::here());
 Tensor arange(double start, double end, const ArangeOptions& options = {},
               CallSite site = CallSite::here());
+Tensor arange(double end, const ArangeOptions& options = {}, CallSite site = CallSite::here());
 Tensor arange(double start, double end, detail::PlainNumber auto step,
               CallSite site = CallSite::here()) {
   return arange(start, end, ArangeOptions{.step = static_cast<double>(step)}, site);

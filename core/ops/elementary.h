@@ -8,7 +8,7 @@ namespace ebb {
 // has it. Error bounds are for the CPU, where denormals count as zeros; dense's activations and
 // lstm's gates are the same functions. Throw ShapeError for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
-// The list:
+// Declares each operator of the family.
 #include "ebb/core/kernels/functors/elementary.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

@@ -10,7 +10,7 @@ namespace ebb {
 // operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes that do not broadcast and
 // for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
-// The list:
+// Declares each operator of the family.
 #include "ebb/core/kernels/functors/extremes.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

@@ -6,7 +6,8 @@ namespace ebb {
 
 // A tensor of x's shape and dtype filled with `value`. Reads nothing of x but its shape.
 Tensor full_like(const Operand& x, double value);
-Tensor fill_like(const Operand& x, double value);  // the same, by the operator's own name
+// full_like() by the operator's own name.
+Tensor fill_like(const Operand& x, double value);
 
 // A tensor of x's shape and dtype filled with 0.
 Tensor zeros_like(const Operand& x);

@@ -262,6 +262,7 @@ constinit const OpDef broadcast_to_op{
     .name = "broadcast_to",
     .infer = infer_broadcast_to,
     .gradient = [](Gradient g) -> Tensors { return {sum_like(g.dy(), g.x(0))}; },
+    .selects = true,
     .is_identity = detail::keeps_shape,
     .cpu = {cpu::broadcast},
     .cuda = {cuda::broadcast}};

@@ -71,7 +71,8 @@ Shapes infer_scaled(Inference& inference, std::size_t first, std::size_t last) {
     const Spec& input = inference.inputs[i];
     if (input.dtype != x.dtype) inference.fail("takes inputs of one dtype (cast() converts)");
     if (!detail::may_equal(input.shape, shapes.scale))
-      inference.fail("scale and shift must be " + shapes.scale.to_string());
+      inference.fail((attributes.kind == rms ? "scale must be " : "scale and shift must be ") +
+                     shapes.scale.to_string());
   }
   inference.output(x.dtype, x.shape);
   return shapes;

@@ -15,7 +15,7 @@
 namespace ebb {
 
 #include "ebb/core/ops/define_pointwise.inc"
-// The list:
+// Defines each operator of the family.
 #include "ebb/core/kernels/functors/powers.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

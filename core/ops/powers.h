@@ -8,7 +8,7 @@ namespace ebb {
 // core/ops/elementary.h. Two operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes
 // that do not broadcast and for dtypes that are not floating.
 #include "ebb/core/ops/declare_pointwise.inc"
-// The list:
+// Declares each operator of the family.
 #include "ebb/core/kernels/functors/powers.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

@@ -20,9 +20,7 @@ using IntegerAttributes = detail::MakingAttributes<RandintAttributes>;
 
 void infer_creation(Inference& inference) {
   const auto& attributes = inference.attribute<CreationAttributes>();
-  const auto dtype = static_cast<DType>(attributes.dtype);
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  if (!is_floating(dtype)) inference.fail(detail::makes_floating(dtype));
   attributes.output(inference);
 }
 
@@ -36,6 +34,8 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
   const detail::CalledScope called(op.name);
   if (shape.is_open())
     throw ShapeError(detail::message(op.name, "takes no open shape " + shape.to_string(), site));
+  if (!is_floating(dtype))
+    throw ShapeError(detail::message(op.name, detail::makes_floating(dtype), site));
   const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(device, site);
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);

@@ -8,7 +8,7 @@
 namespace ebb {
 
 #include "ebb/core/ops/define_pointwise.inc"
-// The list:
+// Defines each operator of the family.
 #include "ebb/core/kernels/functors/rounding.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

@@ -9,7 +9,7 @@ namespace ebb {
 // NaN as in NumPy. Two operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes that
 // do not broadcast and for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
-// The list:
+// Declares each operator of the family.
 #include "ebb/core/kernels/functors/rounding.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

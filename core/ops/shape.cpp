@@ -21,13 +21,18 @@ std::int64_t product(const Shape& shape, int begin, int end) {
   return is_open ? kOpen : result;
 }
 
+constexpr const char* kUnflatten =
+    ", and unflatten(x, axis, sizes) keeps the other axes, open ones too";
+
 // The shape asked for, with its -1, if any, worked out from the number of elements. Where that is
 // open, sizes are compared when shapes are fed.
 Shape filled(const Inference& inference, Shape to, std::int64_t elements) {
   int inferred = -1;  // the axis that is -1
   for (int i = 0; i < to.rank(); ++i) {
     if (to.dim(i) != -1) continue;
-    inference.require(inferred < 0, "takes -1 for one dimension only");
+    if (inferred >= 0)
+      inference.fail(std::string("takes -1 for one dimension only") +
+                     (elements == kOpen ? kUnflatten : ""));
     inferred = i;
   }
   if (!to.is_countable()) inference.fail(detail::too_large(to));
@@ -36,8 +41,7 @@ Shape filled(const Inference& inference, Shape to, std::int64_t elements) {
     if (i != inferred) others *= to.dim(i);
   if (others == 0 && elements != 0)
     inference.fail("does not fit the shape " + to.to_string() +
-                   ", in which 0 is a size, as in NumPy: -1 is what is left, and unflatten(x, "
-                   "axis, sizes) keeps the other axes, open ones too");
+                   ", in which 0 is a size, as in NumPy: -1 is what is left" + kUnflatten);
   if (elements == kOpen) return to;
   if (inferred >= 0 && others == 0)
     inference.fail("cannot tell the -1 of " + to.to_string() + ", which has a size of 0");

@@ -7,7 +7,7 @@ namespace ebb {
 // Trigonometric and hyperbolic functions element by element, of x's shape and floating dtype.
 // Accuracy is as in core/ops/elementary.h. Throw ShapeError for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
-// The list:
+// Declares each operator of the family.
 #include "ebb/core/kernels/functors/trigonometry.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 

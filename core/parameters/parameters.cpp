@@ -245,7 +245,10 @@ std::int64_t Parameters::count() const {
   return count;
 }
 
-void Parameters::zero_grad() const {
+// A set may still be empty: what an attempt() has declared goes with it.
+void Parameters::zero_grad(CallSite site) const {
+  const detail::CallSiteScope at(site);
+  if (entries().empty() && prefix_ != state_->root) detail::require_any(*this, "zero_grad");
   for (const Entry& entry : entries()) entry.tensor.zero_grad();
 }
 

@@ -180,8 +180,9 @@ class Parameters {
   // for an unknown name or another shape.
   Parameters with(const Tensors& substitutes, CallSite site = CallSite::here()) const;
 
-  // Frees the accumulated gradients. Does nothing for a graph.
-  void zero_grad() const;
+  // Frees the accumulated gradients. Does nothing for a graph. Throws Error for a scope that has
+  // neither parameters nor states.
+  void zero_grad(CallSite site = CallSite::here()) const;
 
   // Copies the values of `other`'s parameters and state to those here with the same names below the
   // handles: a target network from the online network, or an average from its model. Slots stay.

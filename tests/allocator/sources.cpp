@@ -201,18 +201,22 @@ TEST_CASE("where addresses are few a range takes some of them and leaves most to
   CachingAllocator allocator(std::move(owned), Profile{});
   Block* small = allocator.allocate({.bytes = 100});
   CHECK(source.left == 448 * kMiB + 4096);
-  Block* large = allocator.allocate({.bytes = 200 * kMiB});  // all that there are in one piece
-  CHECK(source.left == 192 * kMiB + 4096);
+  Block* large = allocator.allocate({.bytes = 200 * kMiB});  // all that it needs, and no more
+  CHECK(source.left == 248 * kMiB + 4096);
   constexpr const char* kWhy = "no addresses are left to map";
-  CHECK_ERROR(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory, kWhy);
-  CHECK_ERROR(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory, "at most 193.0 MiB");
+  constexpr const char* kFits = "at most 248.0 MiB in one request";
   const auto pool = allocator.make_pool("session");
+  CHECK_ERROR(allocator.allocate({.bytes = 300 * kMiB}), OutOfMemory, kWhy);
+  CHECK_ERROR(allocator.allocate({.bytes = 300 * kMiB}), OutOfMemory, kFits);
+  CHECK_ERROR(pool->allocate({.bytes = 249 * kMiB}), OutOfMemory, kFits);
+  allocator.free(allocator.allocate({.bytes = 248 * kMiB + 4096}));  // what was left, to the page
+  allocator.release_cached();
   Block* first = pool->allocate({.bytes = 4096}, {}, true);  // with room to grow
-  CHECK(source.left == 192 * kMiB + 4096 - 4 * 4096);
+  CHECK(source.left == 248 * kMiB + 4096 - 4 * 4096);
   pool->free(first);
-  Block* arena = pool->allocate({.bytes = 192 * kMiB}, {}, true);  // without room to grow
+  Block* arena = pool->allocate({.bytes = 248 * kMiB}, {}, true);  // without room to grow
   CHECK(source.left == 4096);
-  CHECK_FALSE(pool->grow(arena, {.bytes = 192 * kMiB + 1}, {}));
+  CHECK_FALSE(pool->grow(arena, {.bytes = 248 * kMiB + 1}, {}));
   CHECK_ERROR(pool->allocate({.bytes = 4097}), OutOfMemory, kWhy);
   CHECK_ERROR(pool->preallocate(256 * kMiB), OutOfMemory, kWhy);
   pool->close();

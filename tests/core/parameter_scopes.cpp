@@ -149,6 +149,9 @@ TEST_CASE("zero_grad of a scope frees its gradients alone", "[scope]") {
   p.scope("a").zero_grad();
   CHECK_FALSE(p["a.w"].grad().defined());
   CHECK(p["w"].grad().defined());
+  CHECK_ERROR(p.scope("aa").zero_grad(), Error,
+              "[zero_grad] there are no parameters whose names begin with \"aa.\"; the scopes");
+  CHECK_NOTHROW(Parameters(Device::cpu()).zero_grad());
 }
 
 TEST_CASE("state belongs to the model, counts as parameter and has no history", "[scope]") {

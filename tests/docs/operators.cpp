@@ -155,8 +155,9 @@ void add_rows(const std::string& text, const std::map<std::string, std::string>&
 
 std::string page() {
   std::ostringstream page;
-  page << "# Operators\n\nEvery public operator in one line, from the headers in `core/ops`, "
-          "where shapes, dtypes and errors are. A test makes this page.\n";
+  page << "# Operators\n\nEvery public operator in one line and one form. The headers in "
+          "`core/ops` have its other forms (`sum(x, 1)`, `arange(end)`), shapes, dtypes and "
+          "errors. A test makes this page.\n";
   std::map<std::string, std::string> options = {{"CumprodOptions", "{.exclusive, .reverse}"}};
   for (const Family& family : kFamilies)
     for (const char* header : family.headers)

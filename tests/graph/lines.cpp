@@ -146,6 +146,9 @@ TEST_CASE("a plan that cannot be made names the call") {
   const Tensor other = Graph().placeholder("other", DType::f32, {8}), value = Tensor::zeros({8});
   CHECK_ERROR(session.run(y, {{other, value}}), Error, "feed 1 of 1 is for placeholder 'other' (");
   CHECK_ERROR(session.run(y, {{other, value}}), Error, " of another graph " + line(__LINE__));
+  const Tensor w = Parameters(graph).declare("w", {8}, initializers::zeros());
+  CHECK_ERROR(session.run(w, {{w, value}}), Error, "feed 1 of 1 is for parameter 'w' (");
+  CHECK_ERROR(session.run(w, {{w, value}}), Error, ", which Session::assign sets");
   CHECK_ERROR(graph.plan(Tensors(), {}, Device::cpu()), Error,
               "[plan] nothing to fetch " + line(__LINE__ - 1));
   CHECK_ERROR(graph.plan({Tensor::zeros({2})}, {}, Device::cpu()), Error,

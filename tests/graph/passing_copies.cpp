@@ -30,6 +30,10 @@ const Case kRefused[] = {
     {"an inner slice", [](const Tensor& x) { return assign(slice(x, 0, 2, {.axis = 1}), 1); }},
     {"steps", [](const Tensor& x) { return assign(slice(x, 0, kEnd, {.step = 2}), 1); }},
     {"flip", [](const Tensor& x) { return assign(flip(x, 0), 1); }},
+    {"broadcast_to",
+     [](const Tensor& x) {
+       return assign(broadcast_to(x, {2, 4, 6}), 1);
+     }},
     {"an inner chunk", [](const Tensor& x) { return add_assign(chunk(x, 2, 1)[0], 1); }},
     {"an inner split",
      [](const Tensor& x) {

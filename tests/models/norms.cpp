@@ -172,6 +172,8 @@ TEST_CASE("a batch norm whose step fails, and one without elements enough, say s
   CHECK_ERROR(layer(Tensor::zeros({2, 2})), ShapeError,
               "[layer_norm] scale and shift must be [2, 2]; inputs are f32[2, 2], f32[2, 3], "
               "f32[2, 3]");
+  CHECK_ERROR(rms_norm(Tensor::zeros({2, 3}), Tensor::zeros({2})), ShapeError,
+              "[rms_norm] scale must be [3]; ");
 }
 
 TEST_CASE("second derivatives of rows that hardly vary are computed in float for 16 bits",

@@ -202,7 +202,7 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK(normal({2}, {.mean = 3, .standard_deviation = 0}).to_vector<float>() ==
         std::vector<float>{3, 3});
   CHECK_ERROR(uniform({2}, {.dtype = DType::i32}), ShapeError,
-              "[uniform] makes f32, f64, f16 or bf16");
+              "[uniform] makes f32, f64, f16 or bf16, not i32 (");
   CHECK_ERROR(normal({-1}), ShapeError, "[normal] takes no open shape [?]");
   CHECK_ERROR(assign(x, f32({3, 2})), ShapeError, "[assign] takes tensors of one shape and dtype");
   CHECK_ERROR(add_assign(whole, 1), ShapeError, "[add_assign] takes f32, f64, f16 or bf16");
@@ -285,6 +285,9 @@ TEST_CASE("0 is a size of a shape that is asked for, which something with elemen
                 "[reshape] does not fit the shape [0, 0, 2, 4], in which 0 is a size, as in NumPy: "
                 "-1 is what is left, and unflatten(x, axis, sizes)");
     CHECK_ERROR(reshape(x, {0, -1}), ShapeError, "0 is a size");
+    CHECK_ERROR(reshape(x, {-1, -1, 2, 4}), ShapeError,
+                x.shape().is_open() ? "for one dimension only, and unflatten(x, axis, sizes)"
+                                    : "for one dimension only;");
     CHECK_ERROR(unflatten(x, 2, {0, -1}), ShapeError, "[unflatten] does not fit the shape [0, ?]");
     CHECK(unflatten(x, -1, {2, 4}).shape().rank() == 4);
   }

@@ -30,6 +30,8 @@ void options(const Tensor& x, Graph& graph) {
   // refused: said by its name: {.axes = 1} is the last axis
   norm(x, {1});
   // refused: said by its name: {.p = 1} or {.axis
+  variance(x, {.ddof = 1});
+  // refused: variance(
   zeros(2, 3);
   // refused: in braces: zeros({2, 3})
   zeros(graph, 2, 3);
