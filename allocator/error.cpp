@@ -8,7 +8,7 @@ namespace ebb {
 namespace {
 
 using memory::format_bytes;
-using memory::place;
+using memory::source_line;
 using Reason = OutOfMemory::Reason;
 
 constexpr std::size_t kIndent = 15, kColumns = 100;
@@ -21,7 +21,7 @@ std::string by(const std::string& before, const memory::Tag& tag, const std::str
   if (!*tag.file) return text + after;
   const std::size_t taken = kIndent + text.size() + std::string(" ()").size() + after.size();
   const std::size_t left = kColumns - std::min(kColumns, taken);
-  return text + " (" + place(tag, std::max(left, kFewest)) + ")" + after;
+  return text + " (" + source_line(tag, std::max(left, kFewest)) + ")" + after;
 }
 
 // Formats a labelled row, broken at commas where it would pass the last column.

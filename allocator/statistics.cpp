@@ -34,7 +34,7 @@ std::size_t parse_bytes(std::string_view text) noexcept {
   return value > (~std::size_t{0} >> shift) ? 0 : value << shift;
 }
 
-std::string place(const Tag& tag, std::size_t columns) {
+std::string source_line(const Tag& tag, std::size_t columns) {
   constexpr std::size_t kDots = 3;
   const std::string text = std::string(tag.file) + ":" + std::to_string(tag.line);
   if (text.size() <= columns) return text;

@@ -97,7 +97,7 @@ std::string format_bytes(std::size_t bytes);
 std::size_t parse_bytes(std::string_view text) noexcept;
 
 /// "FILE:LINE" in at most `columns` characters; a longer path loses its beginning.
-std::string place(const Tag& tag, std::size_t columns);
+std::string source_line(const Tag& tag, std::size_t columns);
 
 /// One line for people: bytes returned, bytes kept, and why.
 std::string describe(const ReleaseReport& report);

@@ -65,12 +65,12 @@ void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
 }
 
 // The outputs that are left out: nobody reads them, or only a gradient that nobody asks for.
-IndexSet left_out(const OpDef& op, std::size_t outputs, const IndexSet& unwanted,
-                  const IndexSet& wants) {
+IndexSet unwanted_outputs(const OpDef& op, std::size_t outputs, const IndexSet& unwanted,
+                          const IndexSet& wants) {
   IndexSet found;
   for (std::size_t i = 0; i < outputs; ++i)
-    if ((op.optional_outputs.has(i) && wants.empty()) ||
-        (op.skippable_outputs.has(i) && unwanted.has(i)))
+    if ((op.gradient_outputs.has(i) && wants.empty()) ||
+        (op.optional_outputs.has(i) && unwanted.has(i)))
       found.insert(i);
   return found;
 }
@@ -148,12 +148,12 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   Runtime& runtime = a.device.runtime();
   const DeviceKernel& kernel = kernel_of(op, runtime, a.site);
   const memory::Tag tag = detail::tag(op.name, a.site);
-  IndexSet destroyed, missing;
+  IndexSet destroyed, left_out;
   if (a.temporaries && !op.destroys.empty()) destroyed = destroyed_inputs(op, a.inputs, a.wants);
-  if (!op.optional_outputs.empty() || !op.skippable_outputs.empty())
-    missing = left_out(op, out.size(), unwanted, a.wants);
+  if (!op.gradient_outputs.empty() || !op.optional_outputs.empty())
+    left_out = unwanted_outputs(op, out.size(), unwanted, a.wants);
   query.destroyed = &destroyed;
-  query.unwanted = &missing;
+  query.unwanted = &left_out;
   MemoryNeeds needs;
   if (kernel.memory) needs = kernel.memory(query);
   Ref<Prepared> prepared;
@@ -171,7 +171,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
       results.push_back(*a.inputs[0].tensor);
       continue;
     }
-    if (missing.has(i)) {
+    if (left_out.has(i)) {
       results.emplace_back();
       continue;
     }
@@ -216,8 +216,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
     }
     row->flush();
   }
-  const Unwanted unwanted_values = tape_mode().detects;
-  if (checks_indices(op, launch.context, runtime, unwanted_values)) [[unlikely]]
+  const NanCheck nan_check = tape_mode().nan_check;
+  if (checks_indices(op, launch.context, runtime, nan_check)) [[unlikely]]
     require_in_range(a, launch.context, runtime, stream);
   const Launched launched = runtime.run(stream, {&launch, 1});
   if (runtime.has_streams()) used_on(stream, a.inputs);
@@ -226,8 +226,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
     throw Error(describe_failure(op, launch.context, launched.status, runtime, stream, a.site));
   }
   if (updates) mark_updated(op, a.inputs);
-  if (unwanted_values == Unwanted::nothing || runtime.is_simulated()) return;
-  const std::string found = find_unwanted(launch.context, unwanted_values, runtime, stream);
+  if (nan_check == NanCheck::none || runtime.is_simulated()) return;
+  const std::string found = find_nan(launch.context, nan_check, runtime, stream);
   if (found.empty()) return;
   tear_updated(op, a.inputs);
   throw NotANumber(message(op.name, found, a.site));

@@ -22,12 +22,12 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
     : program_(std::move(program)), runtime_(runtime) {
   buffers_.reserve(program_.values.size());
   for (std::uint32_t i = 0; i < program_.values.size(); ++i) {
-    const PlacedValue& value = program_.values[i];
+    const LocatedValue& value = program_.values[i];
     buffers_.push_back({nullptr, value.spec});
-    if (value.place.kind == Place::feed)
-      feed_patches_.push_back({i, value.place.index, value.place.offset});
-    if (value.place.kind == Place::fetch)
-      fetch_patches_.push_back({i, value.place.index, value.place.offset});
+    if (value.location.kind == Location::feed)
+      feed_patches_.push_back({i, value.location.index, value.location.offset});
+    if (value.location.kind == Location::fetch)
+      fetch_patches_.push_back({i, value.location.index, value.location.offset});
   }
   launches_.reserve(program_.steps.size());
   for (const Step& step : program_.steps) {
@@ -41,7 +41,7 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
                          .run_merged = step.kernel->run_merged});
     if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1, stream);
     if (!step.kernel->can_be_captured) not_captured_ = step.node->op->name;
-    if (!checks_indices(*step.node->op, launches_.back().context, runtime_, Unwanted::nothing))
+    if (!checks_indices(*step.node->op, launches_.back().context, runtime_, NanCheck::none))
       continue;
     checks_indices_ = true;
     not_captured_ = step.node->op->name;
@@ -57,21 +57,21 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
 // CPU kernels check their indices themselves. After an update that is too late, because a run that
 // fails must change nothing. So the indices of such steps are checked first.
 void Executable::find_given_indices() {
-  std::set<std::pair<Place::Kind, std::uint32_t>> updated;
+  std::set<std::pair<Location::Kind, std::uint32_t>> updated;
   for (std::size_t s = 0; s < program_.steps.size(); ++s) {
     const Step& step = program_.steps[s];
     const OpDef& op = *step.node->op;
-    const auto place = [&](std::size_t input) {
-      return program_.values[step.first_value + input].place;
+    const auto location = [&](std::size_t input) {
+      return program_.values[step.first_value + input].location;
     };
     if (op.indices && !updated.empty()) {
-      const Place from = place(op.indices(launches_[s].context).input);
-      const bool is_given =
-          from.kind == Place::feed || from.kind == Place::captured || from.kind == Place::variable;
+      const Location from = location(op.indices(launches_[s].context).input);
+      const bool is_given = from.kind == Location::feed || from.kind == Location::captured ||
+                            from.kind == Location::variable;
       if (is_given && !updated.contains({from.kind, from.index})) given_indices_.push_back(s);
     }
     for (std::size_t i = 0; i < step.inputs; ++i)
-      if (op.updates.has(i)) updated.emplace(place(i).kind, place(i).index);
+      if (op.updates.has(i)) updated.emplace(location(i).kind, location(i).index);
   }
 }
 
@@ -92,17 +92,17 @@ void Executable::prepare(std::size_t step, Stream* stream) {
   launches_[step].context.prepared = prepared_.back().get();
 }
 
-void* Executable::address(const Place& place) const noexcept {
-  switch (place.kind) {
-    case Place::arena:
-      return arena_ + program_.arena_offsets[place.index] + place.offset;
-    case Place::variable:
-      return static_cast<std::byte*>(variables_->data(place.index)) + place.offset;
-    case Place::captured:
-      return captured_storage(*program_.captured[place.index]).data() + place.offset;
-    case Place::nowhere:
-    case Place::feed:
-    case Place::fetch:
+void* Executable::address(const Location& location) const noexcept {
+  switch (location.kind) {
+    case Location::arena:
+      return arena_ + program_.arena_offsets[location.index] + location.offset;
+    case Location::variable:
+      return static_cast<std::byte*>(variables_->data(location.index)) + location.offset;
+    case Location::captured:
+      return captured_storage(*program_.captured[location.index]).data() + location.offset;
+    case Location::nowhere:
+    case Location::feed:
+    case Location::fetch:
       break;  // patched in by run()
   }
   return nullptr;
@@ -133,7 +133,7 @@ void Executable::bind(std::byte* arena, SessionVariables& variables) {
   arena_ = arena;
   variables_ = &variables;
   for (std::size_t i = 0; i < buffers_.size(); ++i)
-    buffers_[i].data = address(program_.values[i].place);
+    buffers_[i].data = address(program_.values[i].location);
   for (std::size_t i = 0; i < launches_.size(); ++i)
     if (const std::uint32_t workspace = program_.steps[i].workspace; workspace != ~std::uint32_t{0})
       launches_[i].context.workspace = arena_ + program_.arena_offsets[workspace];
@@ -178,10 +178,12 @@ class Executable::UseOfAll {
   const std::span<const Tensor* const> feeds_;
 };
 
-std::byte* Executable::fed_or_fetched(const Place& place, std::span<const Tensor* const> feeds,
+std::byte* Executable::fed_or_fetched(const Location& location,
+                                      std::span<const Tensor* const> feeds,
                                       const Tensors& fetches) const noexcept {
-  const Tensor& tensor = place.kind == Place::feed ? *feeds[place.index] : fetches[place.index];
-  return static_cast<std::byte*>(data(tensor)) + place.offset;
+  const Tensor& tensor =
+      location.kind == Location::feed ? *feeds[location.index] : fetches[location.index];
+  return static_cast<std::byte*>(data(tensor)) + location.offset;
 }
 
 void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
@@ -194,7 +196,7 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
-  const bool one_by_one = poisons_ || checks_indices_ || tape_mode().detects != Unwanted::nothing;
+  const bool one_by_one = poisons_ || checks_indices_ || tape_mode().nan_check != NanCheck::none;
   const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
   if (!launched.status.ok()) fail(launched, stream);
   for (const std::uint32_t index : program_.updated_captured) {
@@ -204,13 +206,14 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   }
   for (std::size_t f = 0; f < fetches.size(); ++f) {
     const Fetch& fetch = program_.fetches[f];
-    const Place& place = fetch.copied_from;
-    if (place.kind == Place::nowhere) continue;
-    const bool is_address = place.kind != Place::feed && place.kind != Place::fetch;
+    const Location& location = fetch.copied_from;
+    if (location.kind == Location::nowhere) continue;
+    const bool is_address = location.kind != Location::feed && location.kind != Location::fetch;
     std::optional<Storage::Use> use;
-    if (place.kind == Place::feed) use.emplace(*feeds[place.index]->impl()->storage, stream);
+    if (location.kind == Location::feed)
+      use.emplace(*feeds[location.index]->impl()->storage, stream);
     runtime_.copy(stream, data(fetches[f]),
-                  is_address ? address(place) : fed_or_fetched(place, feeds, fetches),
+                  is_address ? address(location) : fed_or_fetched(location, feeds, fetches),
                   fetch.spec.bytes());
   }
 }
@@ -239,23 +242,23 @@ Launched Executable::launch(Stream* stream) {
 
 // Launches step by step, to poison memory after its last use, or to check indices and outputs.
 Launched Executable::launch_one_by_one(Stream* stream) {
-  const Unwanted unwanted = runtime_.is_simulated() ? Unwanted::nothing : tape_mode().detects;
+  const NanCheck check = runtime_.is_simulated() ? NanCheck::none : tape_mode().nan_check;
   auto dying = program_.arena_lives.begin();
   for (std::size_t now = 0; now < launches_.size(); ++now) {
     launches_[now].context.stream = stream;
-    if (checks_indices(*program_.steps[now].node->op, launches_[now].context, runtime_, unwanted))
+    if (checks_indices(*program_.steps[now].node->op, launches_[now].context, runtime_, check))
       require_in_range(now, now, stream);
     const Launched launched = runtime_.run(stream, {&launches_[now], 1});
     if (!launched.status.ok()) return {launched.status, now};
-    if (unwanted != Unwanted::nothing) require_wanted(now, unwanted, stream);
+    if (check != NanCheck::none) refuse_nan(now, check, stream);
     for (; poisons_ && dying != program_.arena_lives.end() && dying->last == now; ++dying)
       runtime_.fill(stream, arena_ + dying->offset, kPoison, dying->bytes);
   }
   return {{}, launches_.size()};
 }
 
-void Executable::require_wanted(std::size_t step, Unwanted unwanted, Stream* stream) {
-  const std::string found = find_unwanted(launches_[step].context, unwanted, runtime_, stream);
+void Executable::refuse_nan(std::size_t step, NanCheck check, Stream* stream) {
+  const std::string found = find_nan(launches_[step].context, check, runtime_, stream);
   if (found.empty()) return;
   tear(step + 1);
   const Node& node = *program_.steps[step].node;
@@ -284,10 +287,11 @@ void Executable::tear(std::size_t touched) {
     const Step& step = program_.steps[s];
     for (std::size_t i = 0; i < step.inputs; ++i) {
       if (!step.node->op->updates.has(i)) continue;
-      const Place& place = program_.values[step.first_value + i].place;
-      if (place.kind == Place::variable) variables_->tear(place.index, step.node->op->name);
-      if (place.kind != Place::captured) continue;
-      Storage& storage = captured_storage(*program_.captured[place.index]);
+      const Location& location = program_.values[step.first_value + i].location;
+      if (location.kind == Location::variable)
+        variables_->tear(location.index, step.node->op->name);
+      if (location.kind != Location::captured) continue;
+      Storage& storage = captured_storage(*program_.captured[location.index]);
       storage.tear(step.node->op->name);
       storage.bump_version();
     }

@@ -35,8 +35,8 @@ class Executable {
     std::uint32_t index;  // of the feed or fetch
     std::size_t offset;
   };
-  void* address(const Place& place) const noexcept;
-  std::byte* fed_or_fetched(const Place& place, std::span<const Tensor* const> feeds,
+  void* address(const Location& location) const noexcept;
+  std::byte* fed_or_fetched(const Location& location, std::span<const Tensor* const> feeds,
                             const Tensors& fetches) const noexcept;
   void prepare(std::size_t step, Stream* stream);
   void require_whole_captured();
@@ -49,7 +49,7 @@ class Executable {
   // Throws Error if an index of a step is out of range, after the first `touched` steps have run.
   void require_in_range(std::size_t step, std::size_t touched, Stream* stream);
   // Throws NotANumber if a step has written an unwanted value.
-  void require_wanted(std::size_t step, Unwanted unwanted, Stream* stream);
+  void refuse_nan(std::size_t step, NanCheck check, Stream* stream);
   // Adds the line of the run to an error's text.
   std::string in_run(std::size_t step, std::string text) const;
   void tear(std::size_t touched);

@@ -13,7 +13,7 @@ namespace ebb::detail {
 namespace {
 
 // Finds the most bytes alive at once, and the step where.
-void measure(std::span<const BufferLife> buffers, Placed& placed) {
+void measure(std::span<const BufferLife> buffers, ArenaLayout& layout) {
   struct Event {
     std::size_t step;
     std::ptrdiff_t bytes;
@@ -31,9 +31,9 @@ void measure(std::span<const BufferLife> buffers, Placed& placed) {
   std::ptrdiff_t alive = 0;
   for (const Event& event : events) {
     alive += event.bytes;
-    if (static_cast<std::size_t>(alive) > placed.lower_bound_bytes) {
-      placed.lower_bound_bytes = static_cast<std::size_t>(alive);
-      placed.peak_step = event.step;
+    if (static_cast<std::size_t>(alive) > layout.lower_bound_bytes) {
+      layout.lower_bound_bytes = static_cast<std::size_t>(alive);
+      layout.peak_step = event.step;
     }
   }
 }
@@ -44,7 +44,7 @@ struct Layout {
   std::size_t total_bytes = 0;
 };
 
-// Places buffers largest first, each into the smallest gap among buffers placed before and alive
+// Places buffers largest first, each into the smallest gap among buffers layout before and alive
 // with it. Compares all pairs: for up to some thousands of buffers.
 Layout largest_first(std::span<const BufferLife> buffers) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
@@ -56,7 +56,7 @@ Layout largest_first(std::span<const BufferLife> buffers) {
     return a < b;
   });
 
-  std::vector<std::size_t> by_offset;  // placed buffers, sorted by offset
+  std::vector<std::size_t> by_offset;  // layout buffers, sorted by offset
   for (const std::size_t index : order) {
     const BufferLife& buffer = buffers[index];
     std::size_t best = 0, best_gap = std::numeric_limits<std::size_t>::max();
@@ -178,14 +178,14 @@ Layout sweep(std::span<const BufferLife> buffers, bool from_the_end) {
 
 }  // namespace
 
-Placed place(std::span<const BufferLife> buffers) {
+ArenaLayout place(std::span<const BufferLife> buffers) {
   constexpr std::size_t kMostPairwise = 4096;
-  Placed placed;
-  measure(buffers, placed);
+  ArenaLayout layout;
+  measure(buffers, layout);
   Layout best;
   bool found = false;
   const auto consider = [&](const auto& method) {
-    if (found && best.total_bytes == placed.lower_bound_bytes) return;
+    if (found && best.total_bytes == layout.lower_bound_bytes) return;
     Layout layout = method();
     if (!found || layout.total_bytes < best.total_bytes) best = std::move(layout);
     found = true;
@@ -193,9 +193,9 @@ Placed place(std::span<const BufferLife> buffers) {
   if (buffers.size() <= kMostPairwise) consider([&] { return largest_first(buffers); });
   consider([&] { return sweep(buffers, false); });
   consider([&] { return sweep(buffers, true); });
-  placed.offsets = std::move(best.offsets);
-  placed.total_bytes = best.total_bytes;
-  return placed;
+  layout.offsets = std::move(best.offsets);
+  layout.total_bytes = best.total_bytes;
+  return layout;
 }
 
 }  // namespace ebb::detail

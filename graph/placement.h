@@ -12,7 +12,7 @@ struct BufferLife {
   std::size_t bytes = 0;
 };
 
-struct Placed {
+struct ArenaLayout {
   std::vector<std::size_t> offsets;  // one per buffer
   std::size_t total_bytes = 0;
   std::size_t lower_bound_bytes = 0;  // the most bytes alive at once
@@ -23,6 +23,6 @@ struct Placed {
 // orders (largest first, as lives begin, as they end) and keeps the layout that ends lowest. Sizes
 // are positive multiples of the alignment. The same lives give the same offsets everywhere. Takes n
 // log n time beyond some thousands of buffers.
-Placed place(std::span<const BufferLife> buffers);
+ArenaLayout place(std::span<const BufferLife> buffers);
 
 }  // namespace ebb::detail

@@ -10,7 +10,7 @@
 namespace ebb::detail {
 
 // Location of a value while a program runs.
-struct Place {
+struct Location {
   enum Kind : std::uint8_t {
     nowhere,   // an output that nobody wants, or an input needed for its shape only
     arena,     // index: buffer
@@ -25,8 +25,8 @@ struct Place {
 };
 
 // A value that a step reads or writes.
-struct PlacedValue {
-  Place place;
+struct LocatedValue {
+  Location location;
   Spec spec;
 };
 
@@ -50,14 +50,14 @@ struct ArenaLife {
 // A feed that is copied before the first step, and its destination.
 struct FeedSlot {
   std::uint32_t feed = 0;
-  Place to;
+  Location to;
 };
 
 struct Fetch {
   Spec spec;
   // Location of its value after the last step; nowhere if a step writes it straight into the
   // fetched tensor.
-  Place copied_from;
+  Location copied_from;
   memory::Tag tag = {};  // line of the fetched node
 };
 
@@ -71,7 +71,7 @@ struct Program {
   std::vector<std::uint32_t> updated_captured;  // into captured: updated in place
   std::vector<std::uint32_t> variables;         // touched by the program, ascending
   std::vector<Step> steps;
-  std::vector<PlacedValue> values;
+  std::vector<LocatedValue> values;
   std::vector<std::size_t> arena_offsets;  // by buffer
   std::vector<ArenaLife> arena_lives;      // sorted by last step
   std::vector<Ref<Node>> made;             // nodes made for this program

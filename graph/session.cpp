@@ -69,7 +69,7 @@ struct PreparedStep::State {
   std::shared_ptr<Session::Impl> session;
   Tensors fetches;
   Session::Impl::Feeding feeding;
-  std::shared_ptr<Session::Impl::CachedPlan> plan;
+  std::shared_ptr<Session::Impl::CachedProgram> plan;
   CallSite site;  // line that prepared it
 };
 

@@ -52,7 +52,8 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
 
   // Key of a plan: fetches and their versions, then placeholders and their shapes.
   using PlanKey = std::vector<std::int64_t>;
-  struct CachedPlan {
+  // A program with its addresses, kept for later runs of the same fetches and shapes.
+  struct CachedProgram {
     PlanKey key;
     std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
@@ -73,7 +74,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   // Runs with values in the order in which the placeholders were given. `plan` keeps the plan from
   // call to call.
   Tensors run_prepared(const Tensors& fetches, const Feeding& feeding,
-                       std::span<const Tensor* const> values, std::shared_ptr<CachedPlan>& plan);
+                       std::span<const Tensor* const> values, std::shared_ptr<CachedProgram>& plan);
 
   // Scope of an operation on variables. Holds the lock of an open session with all parameters in
   // memory, and keeps the graph from growing. If an exception leaves the scope, memory obtained in
@@ -141,7 +142,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   detail::SessionVariables variables;
 
   detail::SessionMutex mutex;  // guards the members below, and runs
-  using Plans = std::list<std::shared_ptr<CachedPlan>>;
+  using Plans = std::list<std::shared_ptr<CachedProgram>>;
   Plans plans;                       // most recently used first
   std::atomic<bool> closed = false;  // these two are also read without the lock
   std::atomic<bool> is_suspended = false;
@@ -161,10 +162,10 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   memory::CloseReport close_now() noexcept;  // with the lock held
   void require_open() const;
   // A new plan joins the session's plans only once there was memory to run it.
-  std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
-                                                std::vector<Shape> shapes);
+  std::shared_ptr<CachedProgram> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
+                                                   std::vector<Shape> shapes);
   // Enters a new plan into the index, so that it can be found; returns the list for keep().
-  Plans enter(const std::shared_ptr<CachedPlan>& plan);
+  Plans enter(const std::shared_ptr<CachedProgram>& plan);
   void keep(Plans entered) noexcept;
   // Provides an arena that is large enough and has memory. Throws OutOfMemory; the old one stays
   // usable.
@@ -172,7 +173,8 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   void restore_arena() noexcept;  // the previous one
   // Allocates and checks everything before the first kernel; gives it back if that fails. `values`:
   // in the order of the plan's feeds.
-  Tensors execute(const std::shared_ptr<CachedPlan>& plan, std::span<const Tensor* const> values);
+  Tensors execute(const std::shared_ptr<CachedProgram>& plan,
+                  std::span<const Tensor* const> values);
   // Rethrows with the batch that would have fitted, if that can be found out.
   [[noreturn]] void rethrow_with_hint(const OutOfMemory& error, const Tensors& fetches,
                                       const Feeding& feeding, const std::vector<Shape>& shapes);

@@ -106,7 +106,7 @@ std::size_t Session::Impl::KeyHash::operator()(const PlanKey& key) const noexcep
   return hash;
 }
 
-std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
+std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     const Tensors& fetches, const Feeding& feeding, std::vector<Shape> shapes) {
   PlanKey key;
   for (const Tensor& fetch : fetches) {
@@ -131,9 +131,9 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  const auto made = std::make_shared<CachedPlan>(
-      CachedPlan{std::move(key), std::move(shapes),
-                 detail::Executable(std::move(program), device.runtime(), stream.get())});
+  const auto made = std::make_shared<CachedProgram>(
+      CachedProgram{std::move(key), std::move(shapes),
+                    detail::Executable(std::move(program), device.runtime(), stream.get())});
   if (detail::logs_debug()) {
     const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
@@ -144,7 +144,7 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
   return made;
 }
 
-Session::Impl::Plans Session::Impl::enter(const std::shared_ptr<CachedPlan>& plan) {
+Session::Impl::Plans Session::Impl::enter(const std::shared_ptr<CachedProgram>& plan) {
   if (plan->kept) return {};
   Plans entered = {plan};
   plan_of_.emplace(plan->key, entered.begin());
@@ -204,7 +204,7 @@ void Session::Impl::copy_updated_feeds(const detail::Program& program,
       }
 }
 
-Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
+Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
                                std::span<const Tensor* const> values) {
   detail::Executable& executable = plan->executable;
   const detail::Program& program = executable.program();
@@ -264,7 +264,8 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
     values.push_back(&value);
     shapes.push_back(value.shape());
   }
-  const std::shared_ptr<CachedPlan> plan = find_or_make_plan(fetches, feeding, std::move(shapes));
+  const std::shared_ptr<CachedProgram> plan =
+      find_or_make_plan(fetches, feeding, std::move(shapes));
   try {
     return execute(plan, {values.data(), values.size()});
   } catch (const OutOfMemory& error) {
@@ -274,7 +275,7 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
 
 Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feeding,
                                     std::span<const Tensor* const> given,
-                                    std::shared_ptr<CachedPlan>& plan) {
+                                    std::shared_ptr<CachedProgram>& plan) {
   const Lock lock(*this);
   require_open();
   if (given.size() != feeding.sources.size())
@@ -289,7 +290,7 @@ Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feedi
     same = same && value.shape() == plan->shapes[i];
     values.push_back(&value);
   }
-  const auto run = [&](const std::shared_ptr<CachedPlan>& of) {
+  const auto run = [&](const std::shared_ptr<CachedProgram>& of) {
     try {
       return execute(of, {values.data(), values.size()});
     } catch (const OutOfMemory& error) {
@@ -299,7 +300,8 @@ Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feedi
   if (same) return run(plan);
   std::vector<Shape> shapes;
   for (const Tensor* value : values) shapes.push_back(value->shape());
-  const std::shared_ptr<CachedPlan> found = find_or_make_plan(fetches, feeding, std::move(shapes));
+  const std::shared_ptr<CachedProgram> found =
+      find_or_make_plan(fetches, feeding, std::move(shapes));
   Tensors results = run(found);
   found->graph_size = graph.state().nodes().size();
   plan = found;
@@ -315,7 +317,7 @@ memory::Breakdown Session::Impl::memory() {
     breakdown.optimizer_state_bytes = variables.slot_bytes();
   }
   breakdown.arena_bytes = arena_ && pool->has_memory(arena_) ? arena_->allocated_bytes() : 0;
-  for (const std::shared_ptr<CachedPlan>& plan : plans)
+  for (const std::shared_ptr<CachedProgram>& plan : plans)
     breakdown.workspace_bytes =
         std::max(breakdown.workspace_bytes, plan->executable.program().plan.workspace_bytes);
   breakdown.total_bytes = stats.allocated.current;

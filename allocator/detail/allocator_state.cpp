@@ -106,7 +106,7 @@ void AllocatorState::tell_passed(const Request& request) {
   {
     const Guard guard(lock);
     if (watchers.sweep()) set_special();
-    if (!watchers.passes(ledger.allocated())) return;
+    if (!watchers.exceeded_by(ledger.allocated())) return;
     passed = watchers.take_passed(ledger.allocated());
     pressure = {.requested_bytes = request.bytes,
                 .allocated_bytes = ledger.allocated(),

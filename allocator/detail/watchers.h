@@ -38,7 +38,7 @@ class Watchers {
   // Removes ended watchers; returns whether there were any.
   bool sweep() noexcept;
   // Whether these allocated bytes pass an armed threshold.
-  bool passes(std::size_t allocated) const noexcept { return allocated > alarm_; }
+  bool exceeded_by(std::size_t allocated) const noexcept { return allocated > alarm_; }
   // Disarms and returns the watchers whose thresholds are passed. They are armed again once the
   // bytes sink below. Returns none while a call runs on this thread.
   std::vector<std::shared_ptr<Watcher>> take_passed(std::size_t allocated);

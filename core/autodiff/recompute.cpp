@@ -68,7 +68,7 @@ Tensors recompute_gradient(const GradientContext& g) {
   Tensors roots, dys;
   {
     TapeMode mode;
-    mode.detects = detail::tape_mode().detects;
+    mode.nan_check = detail::tape_mode().nan_check;
     const TapeModeScope scope(mode);
     const Tensors outputs = record.extra->recompute();
     for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -55,7 +55,7 @@ class Reverse {
     const TapeModeScope scope(mode);
     try {
       for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
-        pass(**node);
+        differentiate(**node);
         *node = nullptr;  // the record itself may go now
       }
     } catch (...) {
@@ -204,7 +204,7 @@ class Reverse {
     sum = sum.defined() ? std::move(sum) + std::move(dy) : std::move(dy);
   }
 
-  void pass(Node& node) {
+  void differentiate(Node& node) {
     State& state = states_[&node];
     if (!state.leads) return;
     if (state.is_target) {

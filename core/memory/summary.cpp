@@ -63,7 +63,7 @@ std::string holder(const Holder& holder) {
                      right(std::to_string(holder.blocks), 8) + "  " +
                      (*holder.tag.operator_name ? holder.tag.operator_name : "unnamed");
   if (*holder.tag.file && text.size() + 8 < kColumns)
-    text += "  " + place(holder.tag, kColumns - 2 - text.size());
+    text += "  " + source_line(holder.tag, kColumns - 2 - text.size());
   return text.substr(0, kColumns) + "\n";
 }
 

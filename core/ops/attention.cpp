@@ -153,7 +153,7 @@ constinit const OpDef attention_op{.name = "scaled_dot_product_attention",
                                    .infer = infer_attention,
                                    .gradient = attention_gradient,
                                    .keeps = {kAll, bit(0) | bit(1)},
-                                   .optional_outputs = bit(1),
+                                   .gradient_outputs = bit(1),
                                    .cpu = {cpu::attention, cpu::attention_memory},
                                    .cuda = {cuda::attention}};
 
@@ -161,7 +161,7 @@ constinit const OpDef attention_backward_op{
     .name = "attention_backward",
     .infer = infer_attention_backward,
     .compose = compose_attention_backward,
-    .skippable_outputs = kAll,
+    .optional_outputs = kAll,
     .cpu = {cpu::attention_backward, cpu::attention_backward_memory},
     .cuda = {.run = cuda::attention_backward, .memory = cuda::attention_backward_memory}};
 

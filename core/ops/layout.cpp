@@ -237,7 +237,7 @@ constinit const OpDef concat_backward_op{.name = "concat_backward",
                                          .infer = infer_concat_backward,
                                          .gradient = concat_backward_gradient,
                                          .shape_only = from(1),
-                                         .skippable_outputs = kAll,
+                                         .optional_outputs = kAll,
                                          .cpu = {cpu::concat_backward},
                                          .cuda = {cuda::concat_backward}};
 

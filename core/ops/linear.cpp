@@ -241,7 +241,7 @@ constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         // dw reads x, dx reads w.
                                         .is_shape_only = other_factor,
                                         .takes_over = bit(0),
-                                        .skippable_outputs = kAll,
+                                        .optional_outputs = kAll,
                                         .cpu = {cpu::dense_backward, cpu::dense_backward_memory},
                                         .cuda = {.run = cuda::dense_backward,
                                                  .memory = cuda::dense_backward_memory,

@@ -305,7 +305,7 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   .keeps_input = keeps_for_gradient,                                                            \
   .keeps_output = [](std::size_t i,                                                             \
                      const IndexSet& wants) { return i > 0 && keeps_for_gradient(0, wants); },  \
-  .takes_over = bit(0), .optional_outputs = bit(kInverse) | bit(kMean),                         \
+  .takes_over = bit(0), .gradient_outputs = bit(kInverse) | bit(kMean),                         \
   .cpu = {cpu::norm, cpu::norm_memory}, .cuda = {cuda::norm}
 
 constinit const OpDef layer_norm_op{.name = "layer_norm", EBB_NORM_OP};
@@ -319,7 +319,7 @@ constinit const OpDef norm_backward_op{.name = "norm_backward",
                                        .compose = compose_backward,
                                        .is_shape_only = is_shape_only,
                                        .takes_over = bit(0) | bit(1),
-                                       .skippable_outputs = kAll,
+                                       .optional_outputs = kAll,
                                        .cpu = {cpu::norm_backward, cpu::norm_backward_memory},
                                        .cuda = {cuda::norm_backward, cuda::norm_backward_memory}};
 
@@ -333,7 +333,7 @@ constinit const OpDef batch_norm_op{
           return (i == kMean || i == kInverse) && keeps_for_gradient(0, wants);
         },
     .takes_over = bit(0),
-    .optional_outputs = bit(kInverse) | bit(kMean),
+    .gradient_outputs = bit(kInverse) | bit(kMean),
     .stops_gradient = bit(kRunning) | bit(kRunning + 1),
     .cpu = {cpu::batch_norm, cpu::batch_norm_memory},
     .cuda = {cuda::batch_norm, cuda::batch_norm_memory}};
@@ -344,7 +344,7 @@ constinit const OpDef batch_norm_backward_op{
     .compose = compose_backward,
     .is_shape_only = is_shape_only,
     .takes_over = bit(0) | bit(1),
-    .skippable_outputs = kAll,
+    .optional_outputs = kAll,
     .cpu = {cpu::batch_norm_backward, cpu::batch_norm_backward_memory},
     .cuda = {cuda::batch_norm_backward, cuda::batch_norm_backward_memory}};
 

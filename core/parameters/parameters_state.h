@@ -18,8 +18,8 @@ inline memory::Category slot_category(std::string_view name) noexcept {
              ? memory::Category::gradient
              : memory::Category::optimizer_state;
 }
-// Writes a parameter, state or slot from memory of the host; null: its values are not known, as on a
-// simulated device. It keeps them when an attempt() around the call fails.
+// Writes a parameter, state or slot from memory of the host; null: its values are not known, as on
+// a simulated device. It keeps them when an attempt() around the call fails.
 void write_state(const TensorImpl& impl, const std::byte* from);
 inline std::string in_double_quotes(std::string_view name) { return '"' + std::string(name) + '"'; }
 }  // namespace detail

@@ -23,7 +23,7 @@ using Inputs = std::span<const Input>;
 // Applies an operator. No other function knows that there are two modes: a symbolic input makes a
 // node in its graph, as does every operator while a graph traces the thread; otherwise the operator
 // runs now. Outputs in `unwanted` are left out, not defined(), if the operator can skip them
-// (OpDef::skippable_outputs); a graph finds out by itself which outputs are read. Throws the shape
+// (OpDef::optional_outputs); a graph finds out by itself which outputs are read. Throws the shape
 // rule's errors, Error for tensors of two graphs or two devices, OutOfMemory.
 Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
               const IndexSet& unwanted = {});

@@ -13,35 +13,35 @@ namespace {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // elements on the host at once
 
-bool is_unwanted(double value, Unwanted unwanted) noexcept {
-  return unwanted == Unwanted::nan ? std::isnan(value) : !std::isfinite(value);
+bool is_refused(double value, NanCheck check) noexcept {
+  return check == NanCheck::nan ? std::isnan(value) : !std::isfinite(value);
 }
 
 template <class T>
-std::int64_t first_unwanted(const T* values, std::int64_t count, Unwanted unwanted) noexcept {
+std::int64_t first_nan(const T* values, std::int64_t count, NanCheck check) noexcept {
   return std::find_if(values, values + count,
                       [&](T value) {
                         if constexpr (std::is_same_v<T, double>)
-                          return is_unwanted(value, unwanted);
+                          return is_refused(value, check);
                         else
-                          return is_unwanted(static_cast<float>(value), unwanted);
+                          return is_refused(static_cast<float>(value), check);
                       }) -
          values;
 }
 
-std::int64_t first_unwanted(const std::byte* values, DType dtype, std::int64_t count,
-                            Unwanted unwanted) noexcept {
+std::int64_t first_nan(const std::byte* values, DType dtype, std::int64_t count,
+                       NanCheck check) noexcept {
   return with_type_of(dtype, [&](auto type) -> std::int64_t {
     using T = decltype(type);
     if constexpr (std::is_integral_v<T>)
       return count;
     else
-      return first_unwanted(reinterpret_cast<const T*>(values), count, unwanted);
+      return first_nan(reinterpret_cast<const T*>(values), count, check);
   });
 }
 
-std::optional<std::int64_t> first_unwanted(const Buffer& buffer, Unwanted unwanted,
-                                           Runtime& runtime, Stream* stream) {
+std::optional<std::int64_t> first_nan(const Buffer& buffer, NanCheck check, Runtime& runtime,
+                                      Stream* stream) {
   const auto [dtype, shape] = buffer.spec;
   if (!buffer.data || !is_floating(dtype)) return std::nullopt;
   const std::int64_t elements = shape.elements();
@@ -52,14 +52,14 @@ std::optional<std::int64_t> first_unwanted(const Buffer& buffer, Unwanted unwant
         runtime, stream,
         static_cast<const std::byte*>(buffer.data) + static_cast<std::size_t>(begin) * size,
         static_cast<std::size_t>(count) * size);
-    const std::int64_t found = first_unwanted(view.data(), dtype, count, unwanted);
+    const std::int64_t found = first_nan(view.data(), dtype, count, check);
     if (found < count) return begin + found;
   }
   return std::nullopt;
 }
 
 // "element [2, 3] of its result f32[4, 5]".
-std::string place(std::int64_t element, const char* of, const Spec& spec) {
+std::string position_of(std::int64_t element, const char* of, const Spec& spec) {
   const std::string place = place_of(element, spec.shape);
   return (place.empty() ? "" : "element [" + place + "] of ") + of + " " + spec.to_string();
 }
@@ -76,21 +76,21 @@ std::string place_of(std::int64_t element, const Shape& shape) {
   return place;
 }
 
-std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runtime& runtime,
-                          Stream* stream) {
-  const std::string what = unwanted == Unwanted::nan ? "NaN" : "not finite";
+std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime,
+                     Stream* stream) {
+  const std::string what = check == NanCheck::nan ? "NaN" : "not finite";
   for (const Buffer& output : context.outputs) {
-    const std::optional<std::int64_t> found = first_unwanted(output, unwanted, runtime, stream);
+    const std::optional<std::int64_t> found = first_nan(output, check, runtime, stream);
     if (!found) continue;
-    const std::string here = place(*found, "its result", output.spec) + " is " + what;
+    const std::string here = position_of(*found, "its result", output.spec) + " is " + what;
     for (std::size_t i = 0; i < context.inputs.size(); ++i) {
       // An input that has been overwritten no longer has the values that the operator was given.
       const Buffer& input = context.inputs[i];
       const bool is_kept = std::none_of(context.outputs.begin(), context.outputs.end(),
                                         [&](const Buffer& o) { return o.data == input.data; });
       if (!is_kept) continue;
-      if (const auto given = first_unwanted(input, unwanted, runtime, stream))
-        return here + ", as " + place(*given, ("input " + std::to_string(i)).c_str(), input.spec) +
+      if (const auto given = first_nan(input, check, runtime, stream))
+        return here + ", as " + position_of(*given, ("input " + std::to_string(i)).c_str(), input.spec) +
                " is already";
     }
     return here + ", which none of its inputs is";

@@ -12,7 +12,7 @@ struct DetectNanOptions {
 namespace detail {
 inline TapeMode detecting(const DetectNanOptions& options) noexcept {
   TapeMode mode = tape_mode();
-  mode.detects = options.infinity ? Unwanted::not_finite : Unwanted::nan;
+  mode.nan_check = options.infinity ? NanCheck::not_finite : NanCheck::nan;
   return mode;
 }
 }  // namespace detail
@@ -39,8 +39,8 @@ namespace detail {
 std::string place_of(std::int64_t element, const Shape& shape);
 // Waits for an operator that `stream` has run and searches its floating outputs. Describes the
 // first unwanted value, or returns "".
-std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runtime& runtime,
-                          Stream* stream);
+std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime,
+                     Stream* stream);
 }  // namespace detail
 
 }  // namespace ebb

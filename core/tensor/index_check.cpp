@@ -33,9 +33,9 @@ std::string find_out_of_range(const T* indices, const Spec& spec, const IndexRan
 }  // namespace
 
 bool checks_indices(const OpDef& op, const KernelContext& context, const Runtime& runtime,
-                    Unwanted detects) {
+                    NanCheck nan_check) {
   if (!op.indices || runtime.is_host() || runtime.is_simulated()) return false;
-  return detects != Unwanted::nothing || op.indices(context).check_labels;
+  return nan_check != NanCheck::none || op.indices(context).check_labels;
 }
 
 std::string find_out_of_range(const OpDef& op, const KernelContext& context, Runtime& runtime,

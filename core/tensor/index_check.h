@@ -28,7 +28,7 @@ namespace detail {
 // Whether the host must check an operator's indices before the kernel runs. CPU kernels check by
 // themselves. GPU kernels do not: with check_labels or DetectNan the host waits and checks.
 bool checks_indices(const OpDef& op, const KernelContext& context, const Runtime& runtime,
-                    Unwanted detects);
+                    NanCheck nan_check);
 
 // Error text for the first index out of range, or "". Waits for all work on `stream`.
 std::string find_out_of_range(const OpDef& op, const KernelContext& context, Runtime& runtime,

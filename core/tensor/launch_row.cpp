@@ -79,10 +79,10 @@ void LaunchRow::bind() noexcept {
 
 // `begun` counts launches that may have written.
 void LaunchRow::run(std::size_t& begun) {
-  const Unwanted unwanted = runtime_->is_simulated() ? Unwanted::nothing : tape_mode().detects;
+  const NanCheck check = runtime_->is_simulated() ? NanCheck::none : tape_mode().nan_check;
   const std::span<const Launch> launches = launches_;
   while (begun < launches.size()) {
-    const std::size_t count = unwanted == Unwanted::nothing ? launches.size() - begun : 1;
+    const std::size_t count = check == NanCheck::none ? launches.size() - begun : 1;
     Stream* const stream = launches[begun].context.stream;
     const Launched launched = runtime_->run(stream, launches.subspan(begun, count));
     begun += launched.count;
@@ -91,10 +91,9 @@ void LaunchRow::run(std::size_t& begun) {
       if (!launched.status.refused) ++begun;
       throw Error(message(failed.op->name, describe(launched.status), failed.site));
     }
-    if (unwanted == Unwanted::nothing) continue;
+    if (check == NanCheck::none) continue;
     const Update& last = updates_[begun - 1];
-    const std::string found =
-        find_unwanted(launches[begun - 1].context, unwanted, *runtime_, stream);
+    const std::string found = find_nan(launches[begun - 1].context, check, *runtime_, stream);
     if (!found.empty()) throw NotANumber(message(last.op->name, found, last.site));
   }
 }

@@ -88,10 +88,10 @@ struct OpDef {
   // Whether nothing reads input 0's old values. An update of a whole memory then makes it as new.
   bool overwrites = false;
   // Outputs that exist for the gradient only, left out if no gradient is asked for.
-  Positions optional_outputs = {};
+  Positions gradient_outputs = {};
   // Further outputs that are left out if nobody reads them. A graph's plan knows; in eager the
   // caller of apply() says so.
-  Positions skippable_outputs = {};
+  Positions optional_outputs = {};
   // Random, update, statistics: never merged, folded, repeated or reordered.
   bool stateful = false;
   // A source rather than an application: a leaf of the tape; a variable, captured tensor or

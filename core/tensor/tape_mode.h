@@ -13,19 +13,19 @@ class EdgeCollector;
 class LaunchRow;
 
 // Values that an operator must not write.
-enum class Unwanted : std::uint8_t { nothing, nan, not_finite };
+enum class NanCheck : std::uint8_t { none, nan, not_finite };
 
 // Mode of the calling thread's eager operators.
 struct TapeMode {
   bool records = true;   // false under NoGrad, and where ebb's own code records nothing
   bool no_grad = false;  // under NoGrad
   memory::Category category = memory::Category::temporary;  // of what operators allocate
-  EdgeCollector* collector = nullptr;    // set while recompute runs its function unrecorded
-  Recorder* tracing = nullptr;           // graph that records all operators, or null
-  Unwanted detects = Unwanted::nothing;  // values that operators must not write, in runs too:
-                                         // DetectNan
-  LaunchRow* row = nullptr;              // updates wait here to run as one step; null: they run at
-                                         // once
+  EdgeCollector* collector = nullptr;   // set while recompute runs its function unrecorded
+  Recorder* tracing = nullptr;          // graph that records all operators, or null
+  NanCheck nan_check = NanCheck::none;  // values that operators must not write, in runs too:
+                                        // DetectNan
+  LaunchRow* row = nullptr;             // updates wait here to run as one step; null: they run at
+                                        // once
 };
 
 inline TapeMode& tape_mode() noexcept {

@@ -4,23 +4,23 @@ namespace ebb::detail {
 
 namespace {
 
-std::string name_of(const Form& form, const FormOperand& operand) {
+std::string name_of(const Draft& draft, const DraftOperand& operand) {
   if (operand.value.memory == kNone) return "-";
-  const FormMemory& memory = form.memories[operand.value.memory];
+  const DraftMemory& memory = draft.memories[operand.value.memory];
   std::string text;
   switch (memory.kind) {
-    case FormMemory::arena:
+    case DraftMemory::arena:
       text = memory.slot_of == kNone ? "%" + std::to_string(memory.producer)
-                                     : form.feeds[memory.slot_of]->extra->name;
+                                     : draft.feeds[memory.slot_of]->extra->name;
       break;
-    case FormMemory::variable:
-      text = form.graph->variables()[memory.index].name;
+    case DraftMemory::variable:
+      text = draft.graph->variables()[memory.index].name;
       break;
-    case FormMemory::captured:
+    case DraftMemory::captured:
       text = "captured" + std::to_string(memory.index);
       break;
-    case FormMemory::feed:
-      text = form.feeds[memory.index]->extra->name;
+    case DraftMemory::feed:
+      text = draft.feeds[memory.index]->extra->name;
       break;
   }
   if (!memory.updates.empty()) text += "@" + std::to_string(operand.version);
@@ -31,20 +31,20 @@ std::string name_of(const Form& form, const FormOperand& operand) {
 }  // namespace
 
 // "3: add_assign f32[4] (model.cpp:12): w@0, %2; before 5 7"
-std::string describe(const Form& form) {
+std::string describe(const Draft& draft) {
   std::string text;
-  for (Index s = 0; s < form.steps.size(); ++s) {
-    const FormStep& step = form.steps[s];
+  for (Index s = 0; s < draft.steps.size(); ++s) {
+    const DraftStep& step = draft.steps[s];
     text += std::to_string(s) + ": " + step.node->op->name;
-    for (const FormOperand& output : form.outputs_of(step))
-      text += " " + form.specs[output.spec].to_string();
+    for (const DraftOperand& output : draft.outputs_of(step))
+      text += " " + draft.specs[output.spec].to_string();
     text += std::string(" (") + step.node->site.file + ":" + std::to_string(step.node->site.line) +
             "):";
-    for (const FormOperand& input : form.inputs_of(step)) text += " " + name_of(form, input);
-    if (!form.first_edge.empty() && form.first_edge[s] < form.first_edge[s + 1]) {
+    for (const DraftOperand& input : draft.inputs_of(step)) text += " " + name_of(draft, input);
+    if (!draft.first_edge.empty() && draft.first_edge[s] < draft.first_edge[s + 1]) {
       text += "; before";
-      for (Index e = form.first_edge[s]; e < form.first_edge[s + 1]; ++e)
-        text += " " + std::to_string(form.edges[e]);
+      for (Index e = draft.first_edge[s]; e < draft.first_edge[s + 1]; ++e)
+        text += " " + std::to_string(draft.edges[e]);
     }
     text += "\n";
   }

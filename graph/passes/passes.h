@@ -2,7 +2,7 @@
 #include <string>
 
 #include "ebb/core/memory/plan.h"
-#include "ebb/graph/passes/form.h"
+#include "ebb/graph/passes/draft.h"
 
 namespace ebb::detail {
 
@@ -11,39 +11,39 @@ namespace ebb::detail {
 
 // Finds what the fetches need: nodes that run, nodes needed for their shape only, and in-place
 // updates that made the values read. Throws Error for fetches of another graph.
-Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
-           const char* what = "run");
+Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
+            const char* what = "run");
 
 // Applies shape rules again, with the fed shapes. Throws Error for an invalid feed and for a needed
 // placeholder that is not fed, and the shape rules' errors.
-void infer(Form& form, const FedShapes& shapes);
+void infer(Draft& draft, const FedShapes& shapes);
 
 // Improves: finds nodes that change nothing with these shapes.
-void simplify(Form& form);
+void simplify(Draft& draft);
 
 // Gives every value a memory, and makes steps of the nodes that compute.
-void resolve(Form& form);
+void resolve(Draft& draft);
 
 // Makes the edges. A step waits for the producers of its inputs. An update waits for all reads of
 // versions that it overwrites, and readers of a version for the update that made it.
-void connect(Form& form);
+void add_dependencies(Draft& draft);
 
 // Orders steps as in the program, as far as the edges allow, or (improves) with each update of
 // state as early as possible. Throws Error if the edges make a circle: a backward pass needs a
 // version that another of its inputs has overwritten.
-Schedule order(const Form& form, bool updates_early);
+Schedule order(const Draft& draft, bool updates_early);
 
 // Finds lifetimes in that order, workspace, and memory that outputs can take over or kernels can
 // use up (`share`: improves).
-void assign(const Form& form, Schedule& schedule, bool share);
+void find_lifetimes(const Draft& draft, Schedule& schedule, bool share);
 
 // Assigns offsets in the arena.
-void place(Schedule& schedule);
+void assign_offsets(Schedule& schedule);
 
 // The memory plan of a session that runs this schedule.
-memory::Plan account(const Form& form, const Schedule& schedule);
+memory::Plan make_plan(const Draft& draft, const Schedule& schedule);
 
-// The form as text: one line per step, with values, versions and edges.
-std::string describe(const Form& form);
+// The draft as text: one line per step, with values, versions and edges.
+std::string describe(const Draft& draft);
 
 }  // namespace ebb::detail

@@ -3,15 +3,15 @@
 namespace ebb::detail {
 
 // Marks outputs in memory that this run updates in place.
-static std::vector<bool> written_outputs(const Form& form) {
-  std::vector<bool> written(form.specs.size(), false);
-  for (const FormNode& item : form.nodes) {
+static std::vector<bool> written_outputs(const Draft& draft) {
+  std::vector<bool> written(draft.specs.size(), false);
+  for (const DraftNode& item : draft.nodes) {
     if (!item.runs) continue;
     if (item.node->op->updates.empty()) continue;
     for (std::size_t i = 0; i < item.node->inputs.size(); ++i) {
       if (!item.node->op->updates.has(i)) continue;
       const Root root = root_of(item.node->inputs[i]);
-      written[form.at(*root.node).first_output + root.output] = true;
+      written[draft.at(*root.node).first_output + root.output] = true;
     }
   }
   return written;
@@ -19,22 +19,23 @@ static std::vector<bool> written_outputs(const Form& form) {
 
 // To the program, a result that equals its input has memory of its own. The input may stand for it
 // only while nothing writes to either.
-void simplify(Form& form) {
-  std::vector<bool> written = written_outputs(form);
-  for (FormNode& item : form.nodes) {
+void simplify(Draft& draft) {
+  std::vector<bool> written = written_outputs(draft);
+  for (DraftNode& item : draft.nodes) {
     const Node& node = *item.node;
     if (node.root) {  // a view, an update, a captured tensor that shares memory
-      const FormNode& root = form.at(*node.root);
+      const DraftNode& root = draft.at(*node.root);
       written[item.first_output] = written[root.first_output + node.root_output];
       continue;
     }
     if (!item.runs || !node.op->is_identity) continue;
-    const Index input = form.output_of(node.inputs[0]);
+    const Index input = draft.output_of(node.inputs[0]);
     if (written[item.first_output] || written[input]) continue;
     Specs in;
-    for (const Node::Source& source : node.inputs) in.push_back(form.specs[form.output_of(source)]);
+    for (const Node::Source& source : node.inputs)
+      in.push_back(draft.specs[draft.output_of(source)]);
     const MemoryQuery query{{in.data(), in.size()},
-                            {form.specs.data() + item.first_output, node.outputs.size()},
+                            {draft.specs.data() + item.first_output, node.outputs.size()},
                             &node.attributes};
     item.is_input = node.op->is_identity(query);
   }

@@ -8,16 +8,16 @@
 namespace ebb::models {
 
 Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double probability,
-                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& pass) {
+                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& run_layer) {
   const auto backwards = [&](const Tensor& sequence) {
     return lengths.defined() ? reverse_sequence(sequence, lengths) : flip(sequence, 1);
   };
   Tensor below = x;
   for (std::size_t i = 0; i < 2 * layers; i += 2) {
     if (i > 0) below = dropout(below, probability, phase);
-    const Tensor forward = pass(below, i);
+    const Tensor forward = run_layer(below, i);
     Tensor backward = backwards(below);
-    backward = pass(backward, i + 1);
+    backward = run_layer(backward, i + 1);
     backward = backwards(backward);
     below = concat({forward, backward}, 2);
   }

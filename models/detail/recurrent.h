@@ -47,11 +47,11 @@ std::vector<Weights> declare_layers(const char* model, const Parameters& paramet
   return layers;
 }
 
-// Runs each of `layers` in two passes, the second over the sequences backwards. pass(x, i) runs the
-// i-th weights and returns their output at each step. Returns the last layer's output, both
-// directions side by side.
+// Runs each of `layers` in two passes, the second over the sequences backwards. run_layer(x, i)
+// runs the i-th weights and returns their output at each step. Returns the last layer's output,
+// both directions side by side.
 Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double dropout,
-                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& pass);
+                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& run_layer);
 
 // Throws ShapeError "[lstm] the initial hidden must be [2 layers, ..." unless the initial states
 // are [layers, batch, hidden] (both directions counted), with the line of the CallSiteScope it is

@@ -92,7 +92,7 @@ TEST_CASE("of a long path the message has the end, within 100 columns") {
     }
     allocator.free(block);
   }
-  CHECK(place(tag, 18) == "...sifier.cpp:1234");
+  CHECK(source_line(tag, 18) == "...sifier.cpp:1234");
   CHECK(place({"x", "a.cpp", 1}, 7) == "a.cpp:1");
   CHECK(place({"x", "a.cpp", 1}, 6) == "...p:1");
 }

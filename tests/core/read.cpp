@@ -15,7 +15,8 @@ namespace {
 // Reads 0, 1 and, where it is no bool, 100 as T, or finds out that T is refused.
 template <class T>
 void check_reading(const Tensor& x) {
-  INFO("as a type of kind " << int{detail::host_type<T>().kind} << " and " << sizeof(T) << " bytes");
+  INFO("as a type of kind " << int{detail::host_type<T>().kind} << " and " << sizeof(T)
+                            << " bytes");
   constexpr bool is_integral = std::is_integral_v<T>, is_bool = std::is_same_v<T, bool>;
   const bool from_bool = x.dtype() == DType::boolean;
   if (!from_bool && (is_bool || (is_integral && is_floating(x.dtype())))) {
@@ -55,8 +56,9 @@ TEST_CASE("values are read as every type that has them, and as no other") {
 
 TEST_CASE("an integer is read where the type has it, and rounded to a floating one") {
   const Tensor x = Tensor::from({-129, 300}), none = Tensor::zeros({0}, DType::i64);
-  CHECK_ERROR(x.item<std::uint8_t>({1}), Error,
-              "[item] 300 is out of range of std::uint8_t; the tensor is i32[2] " + line(__LINE__ - 1));
+  CHECK_ERROR(
+      x.item<std::uint8_t>({1}), Error,
+      "[item] 300 is out of range of std::uint8_t; the tensor is i32[2] " + line(__LINE__ - 1));
   CHECK_ERROR(x.to_vector<std::int8_t>(), Error, "[to_vector] -129 is out of range of std::int8_t");
   CHECK_ERROR(x.item<std::size_t>({0}), Error, "-129 is out of range of std::uint64_t");
   CHECK(x.to_vector<std::int16_t>() == std::vector<std::int16_t>{-129, 300});

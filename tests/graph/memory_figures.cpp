@@ -161,13 +161,13 @@ TEST_CASE("an update of state that a figure makes waits for what the figure foll
   const Tensor last = parameters.state("last", {}, initializers::zeros(), DType::i64);
   const Tensor y = square(m.x * 2);
   const Tensor kept = assign(last, memory::bytes_in_use(y));
-  ebb::detail::Form form = prune(m.graph.state(), Device::cpu().runtime(), {kept});
-  infer(form, {{m.x, {1000}}});
-  resolve(form);
-  connect(form);
+  ebb::detail::Draft draft = prune(m.graph.state(), Device::cpu().runtime(), {kept});
+  infer(draft, {{m.x, {1000}}});
+  resolve(draft);
+  add_dependencies(draft);
   std::string order;
-  for (const auto step : ebb::detail::order(form, true).order)
-    order += std::string(form.steps[step].node->op->name) + " ";
+  for (const auto step : ebb::detail::order(draft, true).order)
+    order += std::string(draft.steps[step].node->op->name) + " ";
   CHECK(order == "multiply square bytes_in_use assign ");
 }
 

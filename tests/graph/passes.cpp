@@ -21,24 +21,24 @@ struct Small {
   Tensor w = p.declare("w", {2}, initializers::constant(1));
 
   // Up to the edges.
-  Form form(const Tensors& fetches, bool simplified = true) const {
-    Form made = prune(graph.state(), Device::cpu().runtime(), fetches);
+  Draft draft(const Tensors& fetches, bool simplified = true) const {
+    Draft made = prune(graph.state(), Device::cpu().runtime(), fetches);
     infer(made, {{x, {3, 2}}});
     if (simplified) simplify(made);
     resolve(made);
-    connect(made);
+    add_dependencies(made);
     return made;
   }
 };
 
-std::vector<std::string> names(const Form& form, const std::vector<Index>& order) {
+std::vector<std::string> names(const Draft& draft, const std::vector<Index>& order) {
   std::vector<std::string> list;
-  for (const Index step : order) list.emplace_back(form.steps[step].node->op->name);
+  for (const Index step : order) list.emplace_back(draft.steps[step].node->op->name);
   return list;
 }
 
-std::vector<std::string> in_order(const Form& form, bool updates_early = false) {
-  return names(form, order(form, updates_early).order);
+std::vector<std::string> in_order(const Draft& draft, bool updates_early = false) {
+  return names(draft, order(draft, updates_early).order);
 }
 
 using Names = std::vector<std::string>;
@@ -49,15 +49,15 @@ TEST_CASE("prune keeps what fetches need, of some nodes the shape alone") {
   Small s;
   const Tensor used = tanh(s.x), unused = exp(s.x), shaped = square(s.x);
   const Tensor sized = rows(shaped);
-  const Form form = prune(s.graph.state(), Device::cpu().runtime(), {used, sized});
+  const Draft draft = prune(s.graph.state(), Device::cpu().runtime(), {used, sized});
   const auto runs = [&](const Tensor& tensor) {
-    const Index at = form.index_of(*tensor.impl()->node);
-    return at != kNone && form.nodes[at].runs;
+    const Index at = draft.index_of(*tensor.impl()->node);
+    return at != kNone && draft.nodes[at].runs;
   };
   CHECK(runs(used));
   CHECK(runs(sized));
   CHECK_FALSE(runs(shaped));
-  CHECK(form.of_position[unused.impl()->node->number] == kNone);
+  CHECK(draft.of_position[unused.impl()->node->number] == kNone);
 }
 
 TEST_CASE("prune takes the updates of an intermediate with it, and those of a variable not") {
@@ -67,51 +67,51 @@ TEST_CASE("prune takes the updates of an intermediate with it, and those of a va
   const Tensor h_after = h * 3;
   add_assign(s.w, 1);
   const Tensor w_after = s.w * 3;
-  CHECK(in_order(s.form({h_after})) == Names{"multiply", "fill_like", "add_assign", "multiply"});
-  CHECK(in_order(s.form({w_after})) == Names{"multiply"});
+  CHECK(in_order(s.draft({h_after})) == Names{"multiply", "fill_like", "add_assign", "multiply"});
+  CHECK(in_order(s.draft({w_after})) == Names{"multiply"});
 }
 
 TEST_CASE("who reads but the size of an intermediate does not make its updates run") {
   Small s;
   const Tensor h = s.x * 2;
   add_assign(h, 1);
-  CHECK(in_order(s.form({rows(h)})).size() == 1);
+  CHECK(in_order(s.draft({rows(h)})).size() == 1);
 }
 
 TEST_CASE("only updates of state are hurried, not those of intermediates") {
   Small s;
   const Tensor h = s.x * 2, by = tanh(s.x), heavy = exp(s.x);
   add_assign(h, by);
-  CHECK(in_order(s.form({heavy, h * 3}), true) ==
+  CHECK(in_order(s.draft({heavy, h * 3}), true) ==
         Names{"multiply", "tanh", "exp", "add_assign", "multiply"});
 }
 
 TEST_CASE("simplify drops what changes nothing, unless something is written to either") {
   Small s;
   const Tensor same = sum_like(s.x * 2, s.x);
-  CHECK(in_order(s.form({same * 1})) == Names{"multiply", "multiply"});
-  CHECK(in_order(s.form({same * 1}, false)) == Names{"multiply", "sum_like", "multiply"});
+  CHECK(in_order(s.draft({same * 1})) == Names{"multiply", "multiply"});
+  CHECK(in_order(s.draft({same * 1}, false)) == Names{"multiply", "sum_like", "multiply"});
   const Tensor row = sum_like(s.w, s.w.detach());
   const Tensor wide = sum(reshape(s.w, {2, 1}), {.axes = {1}, .keep = true});
   const Tensor up = assign(s.w, 3);
-  CHECK(in_order(s.form({wide * 1})) == Names{"multiply"});
-  CHECK(in_order(s.form({wide * 1, up})) == Names{"sum", "fill_like", "assign", "multiply"});
+  CHECK(in_order(s.draft({wide * 1})) == Names{"multiply"});
+  CHECK(in_order(s.draft({wide * 1, up})) == Names{"sum", "fill_like", "assign", "multiply"});
 }
 
 TEST_CASE(
-    "connect makes reads wait for the update that made their version, and updates for reads") {
+    "dependencies make reads wait for the update that made their version, and updates for reads") {
   Small s;
   const Tensor before = s.w * 2;     // 0
   const Tensor up = assign(s.w, 3);  // 1: fill_like, 2: assign
   const Tensor after = s.w * 4;      // 3
-  const Form form = s.form({before, up, after});
-  CHECK(describe(form).find("0: multiply f32[2]") == 0);
-  CHECK(describe(form).find("w@0; before 2") != std::string::npos);
-  CHECK(describe(form).find("w@1") != std::string::npos);
-  REQUIRE(form.steps.size() == 4);
+  const Draft draft = s.draft({before, up, after});
+  CHECK(describe(draft).find("0: multiply f32[2]") == 0);
+  CHECK(describe(draft).find("w@0; before 2") != std::string::npos);
+  CHECK(describe(draft).find("w@1") != std::string::npos);
+  REQUIRE(draft.steps.size() == 4);
   const auto waits = [&](Index from) {
-    return std::vector<Index>(form.edges.begin() + form.first_edge[from],
-                              form.edges.begin() + form.first_edge[from + 1]);
+    return std::vector<Index>(draft.edges.begin() + draft.first_edge[from],
+                              draft.edges.begin() + draft.first_edge[from + 1]);
   };
   CHECK(waits(0) == std::vector<Index>{2});
   CHECK(waits(1) == std::vector<Index>{2});
@@ -123,8 +123,8 @@ TEST_CASE("order is that of the program, but for a read of an older version") {
   Small s;
   const Tensor y = square(s.w), up = assign(s.w, 3);
   const Tensor dw = gradients(sum(y), {s.w})[0];
-  const Form form = s.form({dw, up});
-  const std::vector<std::string> order = in_order(form);
+  const Draft draft = s.draft({dw, up});
+  const std::vector<std::string> order = in_order(draft);
   // 2 w of the gradient, written last, reads what the assignment writes over.
   const auto at = [&](const char* name) {
     return std::find(order.begin(), order.end(), name) - order.begin();
@@ -141,10 +141,10 @@ TEST_CASE("updates run early with the scalars that they alone wait for") {
   const Tensor ready = ebb::detail::at_least(n, 1);
   const Tensor cleared = ebb::detail::clear_if(v, ready);
   const Tensor up = add_assign(u, du);
-  const Form form = s.form({cleared, up, heavy, read});
-  CHECK(in_order(form, false) ==
+  const Draft draft = s.draft({cleared, up, heavy, read});
+  CHECK(in_order(draft, false) ==
         Names{"tanh", "exp", "multiply", "at_least", "clear_if", "add_assign"});
-  CHECK(in_order(form, true) ==
+  CHECK(in_order(draft, true) ==
         Names{"tanh", "at_least", "add_assign", "exp", "multiply", "clear_if"});
 }
 
@@ -153,14 +153,14 @@ TEST_CASE(
   Small s;
   const Tensor a = s.x * 2, b = a + s.w;                 // b may live in a
   const Tensor row = slice(tanh(b), 0, 1), c = row + b;  // row is a part, b is read once more
-  const Form form = s.form({sum(c) + sum(b)});
+  const Draft draft = s.draft({sum(c) + sum(b)});
   for (const bool share : {true, false}) {
-    Schedule schedule = order(form, false);
-    assign(form, schedule, share);
+    Schedule schedule = order(draft, false);
+    find_lifetimes(draft, schedule, share);
     const auto owner_of = [&](const char* name) {
-      for (Index step = 0; step < form.steps.size(); ++step)
-        if (form.steps[step].node->op->name == std::string(name)) {
-          const Index memory = form.outputs_of(form.steps[step])[0].value.memory;
+      for (Index step = 0; step < draft.steps.size(); ++step)
+        if (draft.steps[step].node->op->name == std::string(name)) {
+          const Index memory = draft.outputs_of(draft.steps[step])[0].value.memory;
           return schedule.owners[memory] == memory ? -1 : static_cast<int>(schedule.owners[memory]);
         }
       return -2;

@@ -6,9 +6,9 @@
 
 #include "ebb/tests/catch.h"
 
+using ebb::detail::ArenaLayout;
 using ebb::detail::BufferLife;
 using ebb::detail::place;
-using ebb::detail::Placed;
 
 TEST_CASE("buffers alive together never overlap, and the arena is at least the bound", "[host]") {
   std::mt19937 random(1);
@@ -22,7 +22,7 @@ TEST_CASE("buffers alive together never overlap, and the arena is at least the b
       b.last = b.first + draw(0, 15);
       b.bytes = 512 * draw(1, 50);
     }
-    const Placed placed = place(buffers);
+    const ArenaLayout layout = place(buffers);
     std::size_t bound = 0;
     for (std::size_t step = 0; step < 60; ++step) {
       std::size_t alive = 0;
@@ -30,32 +30,32 @@ TEST_CASE("buffers alive together never overlap, and the arena is at least the b
         if (b.first <= step && step <= b.last) alive += b.bytes;
       bound = std::max(bound, alive);
     }
-    REQUIRE(placed.lower_bound_bytes == bound);
-    REQUIRE(placed.total_bytes >= bound);
+    REQUIRE(layout.lower_bound_bytes == bound);
+    REQUIRE(layout.total_bytes >= bound);
     for (std::size_t i = 0; i < buffers.size(); ++i) {
-      REQUIRE(placed.offsets[i] + buffers[i].bytes <= placed.total_bytes);
+      REQUIRE(layout.offsets[i] + buffers[i].bytes <= layout.total_bytes);
       for (std::size_t j = 0; j < i; ++j) {
         const bool together =
             buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
-        const bool apart = placed.offsets[i] + buffers[i].bytes <= placed.offsets[j] ||
-                           placed.offsets[j] + buffers[j].bytes <= placed.offsets[i];
+        const bool apart = layout.offsets[i] + buffers[i].bytes <= layout.offsets[j] ||
+                           layout.offsets[j] + buffers[j].bytes <= layout.offsets[i];
         REQUIRE((!together || apart));
       }
     }
   }
 }
 
-TEST_CASE("a training chain is placed at its bound", "[host]") {
+TEST_CASE("a training chain is layout at its bound", "[host]") {
   // Activations that die in the reverse order of their birth, beside gradients passed along.
   std::vector<BufferLife> buffers;
   const std::size_t layers = 20;
   for (std::size_t i = 0; i < layers; ++i) buffers.push_back({i, 2 * layers - i, 4096});
   for (std::size_t i = 0; i < layers; ++i) buffers.push_back({layers + i, layers + i + 1, 4096});
-  const Placed placed = place(buffers);
-  CHECK(placed.total_bytes == placed.lower_bound_bytes);
+  const ArenaLayout layout = place(buffers);
+  CHECK(layout.total_bytes == layout.lower_bound_bytes);
 }
 
-TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at its bound",
+TEST_CASE("a hundred thousand buffers are layout, none on another, a chain at its bound",
           "[host]") {
   // Too many to look at in pairs: neighbours in the order of offsets are compared at each step.
   std::vector<BufferLife> buffers;
@@ -64,8 +64,8 @@ TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at it
     buffers.push_back({i, 2 * layers - i, 512 * (1 + i * 7919 % 13)});
   for (std::size_t i = 0; i < layers; ++i)
     buffers.push_back({layers + i, layers + i + 1, 512 * (1 + i * 104729 % 11)});
-  const Placed placed = place(buffers);
-  CHECK(placed.total_bytes <= placed.lower_bound_bytes * 101 / 100);
+  const ArenaLayout layout = place(buffers);
+  CHECK(layout.total_bytes <= layout.lower_bound_bytes * 101 / 100);
   std::vector<std::pair<std::size_t, std::size_t>> events;  // step, buffer
   for (std::size_t b = 0; b < buffers.size(); ++b) events.emplace_back(buffers[b].first, b);
   std::sort(events.begin(), events.end());
@@ -76,7 +76,7 @@ TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at it
       alive.erase(dying.begin()->second);
       dying.erase(dying.begin());
     }
-    const std::size_t begin = placed.offsets[b], end = begin + buffers[b].bytes;
+    const std::size_t begin = layout.offsets[b], end = begin + buffers[b].bytes;
     const auto next = alive.lower_bound(begin);
     REQUIRE((next == alive.end() || end <= next->first));
     REQUIRE((next == alive.begin() || std::prev(next)->second <= begin));
@@ -92,7 +92,7 @@ TEST_CASE("neighbouring gaps become one, and the last one grows with the arena",
   for (std::size_t i = 0; i < many; ++i) buffers.push_back({0, 0, 512});  // freed side by side
   buffers.push_back({1, 1, many * 512});                                  // takes all their room
   for (std::size_t i = 0; i < many; ++i) buffers.push_back({2, 2, 512});  // and the other way round
-  const Placed merged = place(buffers);
+  const ArenaLayout merged = place(buffers);
   CHECK(merged.total_bytes == merged.lower_bound_bytes);
 
   buffers.clear();
@@ -103,6 +103,6 @@ TEST_CASE("neighbouring gaps become one, and the last one grows with the arena",
                               BufferLife{1, 2, 768 * kib}, BufferLife{50, 52, 512 * kib},
                               BufferLife{52, 52, 512 * kib}, BufferLife{50, 51, 768 * kib}})
     buffers.push_back(b);
-  const Placed grown = place(buffers);
+  const ArenaLayout grown = place(buffers);
   CHECK(grown.total_bytes == grown.lower_bound_bytes);
 }

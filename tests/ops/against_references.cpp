@@ -155,7 +155,7 @@ std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attri
   for (std::size_t i = 0; i < own.size(); ++i)
     if (op.updates.has(i)) results.push_back(own[i]);
   for (std::size_t i = op.updates.empty() ? 0 : 1; i < applied.size(); ++i)
-    if (!op.optional_outputs.has(i)) results.push_back(applied[i]);
+    if (!op.gradient_outputs.has(i)) results.push_back(applied[i]);
 
   const Reference& reference = reference_of(op);
   const Arrays expected = reference.compute({.inputs = arrays_of(inputs),

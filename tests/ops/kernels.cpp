@@ -55,7 +55,7 @@ TEST_CASE("A kernel writes all of its outputs, nothing else, and takes nothing f
         CHECK(first.stayed_inside);
         CHECK(second.stayed_inside);
         for (std::size_t i = 0; i < kernel.outputs.size(); ++i)  // gaps in what is opaque stay gaps
-          if (!kernel.op->optional_outputs.has(i)) CHECK((first.outputs[i] == second.outputs[i]));
+          if (!kernel.op->gradient_outputs.has(i)) CHECK((first.outputs[i] == second.outputs[i]));
         CHECK((first.inputs == second.inputs));
         for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
           if (!kernel.op->updates.has(i) && !kernel.op->shape_only.has(i))
@@ -104,11 +104,11 @@ TEST_CASE("A kernel that may destroy inputs gives the same result, in no more me
 
 TEST_CASE("An output that is left out changes nothing about the others") {
   for_every_kernel(
-      [](const OpDef& op) { return !(op.optional_outputs | op.skippable_outputs).empty(); },
+      [](const OpDef& op) { return !(op.gradient_outputs | op.optional_outputs).empty(); },
       [](const KernelCase& kernel) {
-        const IndexSet optional = named(kernel.op->optional_outputs, kernel.outputs.size()),
-                       skippable = named(kernel.op->skippable_outputs, kernel.outputs.size());
-        if (optional.empty() && skippable.empty()) return;
+        const IndexSet gradient_only = named(kernel.op->gradient_outputs, kernel.outputs.size()),
+                       optional = named(kernel.op->optional_outputs, kernel.outputs.size());
+        if (gradient_only.empty() && optional.empty()) return;
         const auto with = kernel.run(kNoise);
         const auto compare = [&](const IndexSet& unwanted) {
           const auto without = kernel.run(kNoise, -1, unwanted);
@@ -117,19 +117,19 @@ TEST_CASE("An output that is left out changes nothing about the others") {
             if (unwanted.has(i)) continue;
             INFO("output " << i);
             // What is opaque is compared by what is made of it.
-            if (!optional.has(i)) CHECK((without.outputs[i] == with.outputs[i]));
+            if (!gradient_only.has(i)) CHECK((without.outputs[i] == with.outputs[i]));
           }
         };
-        compare(optional);
+        compare(gradient_only);
         for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
           INFO("without output " << i << ", then with it alone");
-          if (!skippable.has(i)) continue;
+          if (!optional.has(i)) continue;
           // Of many layers the first and the last.
           if (i >= 6 && i + 4 < kernel.outputs.size()) continue;
           compare({i});
           IndexSet others;
           for (std::size_t j = 0; j < kernel.outputs.size(); ++j)
-            if (j != i && skippable.has(j)) others.insert(j);
+            if (j != i && optional.has(j)) others.insert(j);
           compare(others);
         }
       });

@@ -60,14 +60,14 @@ TEST_CASE("An eager operator takes its outputs and its declared workspace, and k
         const Applied application(sample, batch, dtype);
         std::size_t outputs = 0;
         for (std::size_t i = 0; i < declared.outputs.size(); ++i)
-          if (!(i == 0 && !sample.op->updates.empty()) && !sample.op->optional_outputs.has(i))
+          if (!(i == 0 && !sample.op->updates.empty()) && !sample.op->gradient_outputs.has(i))
             outputs += declared.outputs[i].bytes();
         const NoGrad no_grad;
         const std::size_t before = requested();
         allocator().reset_peaks();
         const Tensors results = application.run();
         const MemoryNeeds needs =
-            declared.needs({}, named(sample.op->optional_outputs, declared.outputs.size()));
+            declared.needs({}, named(sample.op->gradient_outputs, declared.outputs.size()));
         CHECK(requested_peak() - before == outputs + needs.workspace_bytes);
         CHECK(requested() - before == outputs);
       }
@@ -113,13 +113,13 @@ TEST_CASE("An eager operator destroys what expires, takes no workspace for it, a
 TEST_CASE("An eager operator makes no output that it may leave out and nobody reads") {
   int left_out = 0;
   for (const Sample& sample : all_samples(DType::f32)) {
-    if (sample.op->skippable_outputs.empty()) continue;
+    if (sample.op->optional_outputs.empty()) continue;
     INFO(sample.name);
     const Applied application(sample, kBatch);
     const NoGrad no_grad;
     const Tensors all = application.run();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!sample.op->skippable_outputs.has(i)) continue;
+      if (!sample.op->optional_outputs.has(i)) continue;
       INFO("output " << i);
       ++left_out;
       const std::size_t before = requested();

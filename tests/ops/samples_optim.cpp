@@ -13,7 +13,6 @@
 #include "ebb/optim/clip.h"
 #include "ebb/optim/kernels/clip.h"
 #include "ebb/optim/kernels/rules.h"
-#include "ebb/optim/kernels/rules.h"
 #include "ebb/optim/lion.h"
 #include "ebb/optim/rmsprop.h"
 #include "ebb/optim/sgd.h"

@@ -6,9 +6,9 @@ namespace ebb::detail {
 
 namespace {
 
-memory::Tag tag_of(const Form& form, const Schedule& schedule, std::size_t step) {
+memory::Tag tag_of(const Draft& draft, const Schedule& schedule, std::size_t step) {
   if (step >= schedule.order.size()) return {};
-  const Node& node = *form.steps[schedule.order[step]].node;
+  const Node& node = *draft.steps[schedule.order[step]].node;
   return {node.op->name, node.site.file, node.site.line};
 }
 
@@ -22,15 +22,15 @@ void keep_largest(std::vector<memory::Holder>& holders) {
 
 }  // namespace
 
-memory::Plan account(const Form& form, const Schedule& schedule) {
+memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   using memory::Category;
-  const memory::Profile& profile = form.runtime->profile();
+  const memory::Profile& profile = draft.runtime->profile();
   memory::Plan plan;
-  plan.nodes = form.steps.size();
+  plan.nodes = draft.steps.size();
   plan.updates_early = schedule.updates_early;
 
   // A session holds all parameters of its graph, and the other variables that this run touches.
-  const auto& variables = form.graph->variables();
+  const auto& variables = draft.graph->variables();
   const auto hold = [&](const VariableDeclaration& variable) {
     const std::size_t bytes = profile.rounded(variable.spec.bytes());
     const bool is_parameter = variable.category == Category::parameter;
@@ -39,17 +39,17 @@ memory::Plan account(const Form& form, const Schedule& schedule) {
   };
   for (const VariableDeclaration& variable : variables)
     if (variable.category == Category::parameter) hold(variable);
-  for (const Index index : form.variables)
+  for (const Index index : draft.variables)
     if (variables[index].category != Category::parameter) hold(variables[index]);
 
-  const Placed& placed = schedule.placed;
+  const ArenaLayout& layout = schedule.layout;
   const std::size_t held = plan.parameter_bytes + plan.optimizer_state_bytes + plan.feed_bytes;
-  plan.arena_bytes = placed.total_bytes;
-  plan.peak_bytes = held + placed.total_bytes;
-  plan.lower_bound_bytes = held + placed.lower_bound_bytes;
+  plan.arena_bytes = layout.total_bytes;
+  plan.peak_bytes = held + layout.total_bytes;
+  plan.lower_bound_bytes = held + layout.lower_bound_bytes;
   plan.naive_bytes = held;
-  for (const FormMemory& memory : form.memories)
-    if (memory.kind == FormMemory::arena && memory.fetch == kNone)
+  for (const DraftMemory& memory : draft.memories)
+    if (memory.kind == DraftMemory::arena && memory.fetch == kNone)
       plan.naive_bytes += profile.rounded(memory.bytes);
   for (const std::size_t bytes : schedule.workspace) {
     plan.naive_bytes += profile.rounded(bytes);
@@ -61,16 +61,16 @@ memory::Plan account(const Form& form, const Schedule& schedule) {
 
   for (std::size_t b = 0; b < schedule.buffers.size(); ++b) {
     const BufferLife& life = schedule.buffers[b];
-    if (life.first > placed.peak_step || placed.peak_step > life.last) continue;
-    plan.arena_holders.push_back({tag_of(form, schedule, life.first), life.bytes, 1});
+    if (life.first > layout.peak_step || layout.peak_step > life.last) continue;
+    plan.arena_holders.push_back({tag_of(draft, schedule, life.first), life.bytes, 1});
     plan.arena_by_category[static_cast<std::size_t>(schedule.buffer_categories[b])] += life.bytes;
   }
   plan.arena_by_category[static_cast<std::size_t>(Category::temporary)] +=
-      placed.total_bytes - placed.lower_bound_bytes;
+      layout.total_bytes - layout.lower_bound_bytes;
   for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
     plan.by_category[i] += plan.arena_by_category[i];
-  if (placed.peak_step < schedule.order.size()) {
-    plan.peak_tag = tag_of(form, schedule, placed.peak_step);
+  if (layout.peak_step < schedule.order.size()) {
+    plan.peak_tag = tag_of(draft, schedule, layout.peak_step);
     plan.peak_node = std::string(plan.peak_tag.operator_name) + " (" + plan.peak_tag.file + ":" +
                      std::to_string(plan.peak_tag.line) + ")";
   }

@@ -15,21 +15,21 @@ using Index = std::uint32_t;
 inline constexpr Index kNone = std::numeric_limits<Index>::max();
 
 // A node that a run needs.
-struct FormNode {
+struct DraftNode {
   Node* node = nullptr;
-  Index first_output = 0;  // into Form::specs and Form::values
+  Index first_output = 0;  // into Draft::specs and Draft::values
   bool runs = false;       // if not, only its shape is wanted
   bool is_input = false;   // simplify: output 0 is input 0, nothing runs
-  IndexSet wanted = {};    // outputs whose values are read
+  IndexSet read = {};      // outputs whose values are read
 };
 
 // The outputs that are left out: the operator can skip them, and nobody reads them.
-inline IndexSet left_out(const FormNode& item) {
+inline IndexSet unwanted_outputs(const DraftNode& item) {
   const OpDef& op = *item.node->op;
   IndexSet found;
-  if (op.optional_outputs.empty() && op.skippable_outputs.empty()) return found;
+  if (op.gradient_outputs.empty() && op.optional_outputs.empty()) return found;
   for (std::size_t i = 0; i < item.node->outputs.size(); ++i)
-    if ((op.optional_outputs.has(i) || op.skippable_outputs.has(i)) && !item.wanted.has(i))
+    if ((op.gradient_outputs.has(i) || op.optional_outputs.has(i)) && !item.read.has(i))
       found.insert(i);
   return found;
 }
@@ -42,7 +42,7 @@ struct Update {
 
 // Something with an address. Versions are the graph's (lineage.h); a version whose update is not in
 // this run does not exist in it.
-struct FormMemory {
+struct DraftMemory {
   enum Kind : std::uint8_t { arena, variable, captured, feed };
   Kind kind = arena;
   memory::Category category = memory::Category::temporary;
@@ -55,87 +55,87 @@ struct FormMemory {
 };
 
 // Location of an output's value.
-struct FormValue {
+struct DraftValue {
   Index memory = kNone;  // kNone: nobody wants it
   std::size_t offset = 0;
 };
 
 // An input or output of a step.
-struct FormOperand {
-  FormValue value = {};
-  Index spec = 0;             // into Form::specs
+struct DraftOperand {
+  DraftValue value = {};
+  Index spec = 0;             // into Draft::specs
   std::uint32_t version = 0;  // version of the memory that an input reads or an update writes over
 };
 
 // A node that computes something.
-struct FormStep {
+struct DraftStep {
   const Node* node = nullptr;
   Index first_operand = 0;  // inputs, then outputs
   Index inputs = 0, outputs = 0;
   IndexSet unwanted = {};  // outputs that are left out
 };
 
-struct FormFetch {
+struct DraftFetch {
   Node::Source source = {};
   bool pinned = false;  // fetch the version that a gradient read; else the last value
-  FormValue value = {};
+  DraftValue value = {};
   Index spec = 0;
   CallSite site = {};  // of the fetched node
 };
 
 // A graph reduced to some fetches, on its way from nodes to a Program. Each pass fills in the
-// members marked with its name (passes.h); describe() prints the form.
-struct Form {
+// members marked with its name (passes.h); describe() prints the draft.
+struct Draft {
   const char* what = "run";  // name of the call in messages
   const GraphState* graph = nullptr;
   const Runtime* runtime = nullptr;
 
-  std::vector<FormNode> nodes;        // prune: in the order of the program
-  std::vector<Index> of_position;     // prune: index into nodes, by node number; kNone: not needed
-  std::vector<FormFetch> fetches;     // prune
-  std::vector<const Node*> feeds;     // infer: placeholders in the order of feeding
-  std::vector<Spec> feed_specs;       // infer
-  std::vector<Spec> specs;            // infer: by output
-  std::vector<FormValue> values;      // resolve: by output
-  std::vector<FormMemory> memories;   // resolve
-  std::vector<FormStep> steps;        // resolve: in program order
-  std::vector<FormOperand> operands;  // resolve
-  std::vector<Index> variables;       // resolve: touched by the run
-  std::vector<Node*> captured;        // resolve
-  std::vector<Ref<Node>> made;        // resolve: nodes that no user wrote
-  std::vector<Index> first_edge;      // connect: by step, into edges; one more at the end
-  std::vector<Index> edges;           // connect: steps that wait for the step
+  std::vector<DraftNode> nodes;        // prune: in the order of the program
+  std::vector<Index> of_position;      // prune: index into nodes, by node number; kNone: not needed
+  std::vector<DraftFetch> fetches;     // prune
+  std::vector<const Node*> feeds;      // infer: placeholders in the order of feeding
+  std::vector<Spec> feed_specs;        // infer
+  std::vector<Spec> specs;             // infer: by output
+  std::vector<DraftValue> values;      // resolve: by output
+  std::vector<DraftMemory> memories;   // resolve
+  std::vector<DraftStep> steps;        // resolve: in program order
+  std::vector<DraftOperand> operands;  // resolve
+  std::vector<Index> variables;        // resolve: touched by the run
+  std::vector<Node*> captured;         // resolve
+  std::vector<Ref<Node>> made;         // resolve: nodes that no user wrote
+  std::vector<Index> first_edge;       // add_dependencies: by step, into edges; one more at the end
+  std::vector<Index> edges;            // add_dependencies: steps that wait for the step
 
   Index index_of(const Node& node) const noexcept { return of_position[node.number]; }
-  const FormNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
+  const DraftNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
   Index output_of(const Node::Source& source) const noexcept {
     return at(*source.producer).first_output + source.output;
   }
-  std::span<const FormOperand> inputs_of(const FormStep& step) const noexcept {
+  std::span<const DraftOperand> inputs_of(const DraftStep& step) const noexcept {
     return {operands.data() + step.first_operand, step.inputs};
   }
-  std::span<const FormOperand> outputs_of(const FormStep& step) const noexcept {
+  std::span<const DraftOperand> outputs_of(const DraftStep& step) const noexcept {
     return {operands.data() + step.first_operand + step.inputs, step.outputs};
   }
 };
 
-// A candidate for running a form: an order of its steps, and the memory layout that follows.
+// A candidate for running a draft: an order of its steps, and the memory layout that follows.
 struct Schedule {
   struct Life {
     std::size_t first = std::numeric_limits<std::size_t>::max(), last = 0;  // in the order
   };
   bool updates_early = false;
-  std::vector<Index> order;                  // order: step numbers
-  std::vector<Life> lives;                   // assign: by memory
-  std::vector<Index> owners;                 // assign: memory that each lives in after take-overs
-  std::vector<memory::Category> categories;  // assign: by memory
-  std::vector<IndexSet> destroyed;           // assign: inputs that a step uses up, by step
-  std::vector<std::size_t> workspace;        // assign: bytes, by step
-  std::vector<BufferLife> buffers;           // assign: buffers to place in the arena
-  std::vector<Index> buffer_of;              // assign: by memory; kNone: not in the arena
-  std::vector<Index> workspace_buffer;       // assign: by step
-  std::vector<memory::Category> buffer_categories;  // assign: by buffer
-  Placed placed;                                    // place
+  std::vector<Index> order;   // order: step numbers
+  std::vector<Life> lives;    // find_lifetimes: by memory
+  std::vector<Index> owners;  // find_lifetimes: memory that each lives in after take-overs
+  std::vector<memory::Category> categories;  // find_lifetimes: by memory
+  std::vector<IndexSet> destroyed;           // find_lifetimes: inputs that a step uses up, by step
+  std::vector<std::size_t> workspace;        // find_lifetimes: bytes, by step
+  std::vector<BufferLife> buffers;           // find_lifetimes: buffers to place in the arena
+  std::vector<Index> buffer_of;              // find_lifetimes: by memory; kNone: not in the arena
+  std::vector<Index> workspace_buffer;       // find_lifetimes: by step
+  std::vector<memory::Category> buffer_categories;  // find_lifetimes: by buffer
+  ArenaLayout layout;                               // assign_offsets
 };
 
 }  // namespace ebb::detail

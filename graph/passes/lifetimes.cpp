@@ -9,67 +9,67 @@ namespace {
 
 using memory::Category;
 
-class Assigner {
+class Lifetimes {
  public:
-  Assigner(const Form& form, Schedule& schedule) : form_(form), schedule_(schedule) {}
+  Lifetimes(const Draft& draft, Schedule& schedule) : draft_(draft), schedule_(schedule) {}
 
   void live() {
-    schedule_.lives.resize(form_.memories.size());
-    schedule_.owners.resize(form_.memories.size());
-    schedule_.categories.resize(form_.memories.size());
-    for (Index m = 0; m < form_.memories.size(); ++m) {
+    schedule_.lives.resize(draft_.memories.size());
+    schedule_.owners.resize(draft_.memories.size());
+    schedule_.categories.resize(draft_.memories.size());
+    for (Index m = 0; m < draft_.memories.size(); ++m) {
       schedule_.owners[m] = m;
-      schedule_.categories[m] = form_.memories[m].category;
+      schedule_.categories[m] = draft_.memories[m].category;
     }
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
-      const FormStep& step = form_.steps[schedule_.order[now]];
-      for (const FormOperand& input : form_.inputs_of(step)) use(input.value, now, *step.node);
-      for (const FormOperand& output : form_.outputs_of(step)) use(output.value, now, *step.node);
+      const DraftStep& step = draft_.steps[schedule_.order[now]];
+      for (const DraftOperand& input : draft_.inputs_of(step)) use(input.value, now, *step.node);
+      for (const DraftOperand& output : draft_.outputs_of(step)) use(output.value, now, *step.node);
     }
-    for (const FormFetch& fetch : form_.fetches) {  // read once more, after the last step
+    for (const DraftFetch& fetch : draft_.fetches) {  // read once more, after the last step
       if (fetch.value.memory == kNone) continue;
       Schedule::Life& life = schedule_.lives[fetch.value.memory];
       life.first = std::min(life.first, schedule_.order.size());
       life.last = schedule_.order.size();
     }
-    for (Index m = 0; m < form_.memories.size(); ++m)  // written before the first step
-      if (form_.memories[m].slot_of != kNone && is_used(m)) schedule_.lives[m].first = 0;
+    for (Index m = 0; m < draft_.memories.size(); ++m)  // written before the first step
+      if (draft_.memories[m].slot_of != kNone && is_used(m)) schedule_.lives[m].first = 0;
   }
 
   // In execution order, so that a chain of takeovers ends in one memory.
   void share_and_measure(bool share) {
-    schedule_.destroyed.assign(form_.steps.size(), {});
-    schedule_.workspace.assign(form_.steps.size(), 0);
+    schedule_.destroyed.assign(draft_.steps.size(), {});
+    schedule_.workspace.assign(draft_.steps.size(), 0);
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const Index s = schedule_.order[now];
       if (share) {
-        take_over(form_.steps[s], now);
-        schedule_.destroyed[s] = destroyed(form_.steps[s], now);
+        take_over(draft_.steps[s], now);
+        schedule_.destroyed[s] = destroyed(draft_.steps[s], now);
       }
-      schedule_.workspace[s] = workspace_bytes(form_.steps[s], schedule_.destroyed[s]);
+      schedule_.workspace[s] = workspace_bytes(draft_.steps[s], schedule_.destroyed[s]);
     }
   }
 
   void list_buffers() {
-    const memory::Profile& profile = form_.runtime->profile();
+    const memory::Profile& profile = draft_.runtime->profile();
     const auto add = [&](std::size_t bytes, std::size_t first, std::size_t last,
                          Category category) {
       schedule_.buffers.push_back({first, last, profile.rounded(bytes)});
       schedule_.buffer_categories.push_back(category);
       return static_cast<Index>(schedule_.buffers.size() - 1);
     };
-    schedule_.buffer_of.assign(form_.memories.size(), kNone);
-    schedule_.workspace_buffer.assign(form_.steps.size(), kNone);
-    for (Index m = 0; m < form_.memories.size(); ++m) {
-      const FormMemory& memory = form_.memories[m];
-      if (memory.kind != FormMemory::arena || schedule_.owners[m] != m || memory.fetch != kNone)
+    schedule_.buffer_of.assign(draft_.memories.size(), kNone);
+    schedule_.workspace_buffer.assign(draft_.steps.size(), kNone);
+    for (Index m = 0; m < draft_.memories.size(); ++m) {
+      const DraftMemory& memory = draft_.memories[m];
+      if (memory.kind != DraftMemory::arena || schedule_.owners[m] != m || memory.fetch != kNone)
         continue;
       if (memory.slot_of != kNone && !is_used(m)) continue;
       const Schedule::Life& life = schedule_.lives[m];
       schedule_.buffer_of[m] = add(memory.bytes, life.first, life.last, schedule_.categories[m]);
     }
-    for (Index m = 0; m < form_.memories.size(); ++m)
-      if (form_.memories[m].kind == FormMemory::arena)
+    for (Index m = 0; m < draft_.memories.size(); ++m)
+      if (draft_.memories[m].kind == DraftMemory::arena)
         schedule_.buffer_of[m] = schedule_.buffer_of[schedule_.owners[m]];
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const Index s = schedule_.order[now];
@@ -83,7 +83,7 @@ class Assigner {
     return schedule_.lives[m].first != Schedule::Life{}.first;
   }
 
-  void use(const FormValue& value, std::size_t now, const Node& user) {
+  void use(const DraftValue& value, std::size_t now, const Node& user) {
     if (value.memory == kNone) return;
     Schedule::Life& life = schedule_.lives[value.memory];
     life.first = std::min(life.first, now);
@@ -96,15 +96,15 @@ class Assigner {
 
   // Whether nobody needs an input after this step: it covers a whole memory of the arena and no
   // other input reads it.
-  bool is_last_read(const FormStep& step, std::size_t j, std::size_t now) const {
-    const FormOperand& input = form_.inputs_of(step)[j];
+  bool is_last_read(const DraftStep& step, std::size_t j, std::size_t now) const {
+    const DraftOperand& input = draft_.inputs_of(step)[j];
     if (input.value.memory == kNone) return false;
     const Index owner = schedule_.owners[input.value.memory];
-    const FormMemory& memory = form_.memories[owner];
-    if (memory.kind != FormMemory::arena || memory.fetch != kNone) return false;
+    const DraftMemory& memory = draft_.memories[owner];
+    if (memory.kind != DraftMemory::arena || memory.fetch != kNone) return false;
     if (schedule_.lives[owner].last != now || input.value.offset != 0) return false;
-    if (memory.bytes != form_.specs[input.spec].bytes()) return false;
-    const std::span<const FormOperand> inputs = form_.inputs_of(step);
+    if (memory.bytes != draft_.specs[input.spec].bytes()) return false;
+    const std::span<const DraftOperand> inputs = draft_.inputs_of(step);
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (k != j && inputs[k].value.memory != kNone &&
           schedule_.owners[inputs[k].value.memory] == owner)
@@ -114,15 +114,15 @@ class Assigner {
 
   // Lets output 0 live in the memory of an input of equal size. A partial view and a broadcast
   // input do not qualify.
-  void take_over(const FormStep& step, std::size_t now) {
+  void take_over(const DraftStep& step, std::size_t now) {
     const OpDef& op = *step.node->op;
     if (op.takes_over.empty() || !op.updates.empty()) return;
-    const FormOperand& output = form_.outputs_of(step)[0];
-    if (output.value.memory == kNone || form_.memories[output.value.memory].fetch != kNone) return;
+    const DraftOperand& output = draft_.outputs_of(step)[0];
+    if (output.value.memory == kNone || draft_.memories[output.value.memory].fetch != kNone) return;
     for (std::size_t j = 0; j < step.inputs; ++j) {
-      const FormOperand& input = form_.inputs_of(step)[j];
+      const DraftOperand& input = draft_.inputs_of(step)[j];
       if (!op.takes_over.has(j) || !is_last_read(step, j, now)) continue;
-      if (form_.specs[input.spec].bytes() != form_.specs[output.spec].bytes()) continue;
+      if (draft_.specs[input.spec].bytes() != draft_.specs[output.spec].bytes()) continue;
       const Index owner = schedule_.owners[input.value.memory];
       schedule_.lives[owner].last = schedule_.lives[output.value.memory].last;
       if (schedule_.categories[owner] == Category::temporary)
@@ -132,45 +132,45 @@ class Assigner {
     }
   }
 
-  IndexSet destroyed(const FormStep& step, std::size_t now) const {
+  IndexSet destroyed(const DraftStep& step, std::size_t now) const {
     IndexSet found;
     for (std::size_t j = 0; j < step.inputs; ++j)
       if (step.node->op->destroys.has(j) && is_last_read(step, j, now)) found.insert(j);
     return found;
   }
 
-  std::size_t workspace_bytes(const FormStep& step, const IndexSet& destroyed) {
-    const MemoryRule rule = kernel_of(*step.node->op, *form_.runtime, step.node->site).memory;
+  std::size_t workspace_bytes(const DraftStep& step, const IndexSet& destroyed) {
+    const MemoryRule rule = kernel_of(*step.node->op, *draft_.runtime, step.node->site).memory;
     if (!rule) return 0;
     inputs_.clear();
     outputs_.clear();
-    for (const FormOperand& input : form_.inputs_of(step))
-      inputs_.push_back(form_.specs[input.spec]);
-    for (const FormOperand& output : form_.outputs_of(step))
-      outputs_.push_back(form_.specs[output.spec]);
+    for (const DraftOperand& input : draft_.inputs_of(step))
+      inputs_.push_back(draft_.specs[input.spec]);
+    for (const DraftOperand& output : draft_.outputs_of(step))
+      outputs_.push_back(draft_.specs[output.spec]);
     return rule({.inputs = inputs_,
                  .outputs = outputs_,
                  .attributes = &step.node->attributes,
                  .destroyed = &destroyed,
                  .unwanted = &step.unwanted,
-                 .profile = &form_.runtime->profile()})
+                 .profile = &draft_.runtime->profile()})
         .workspace_bytes;
   }
 
-  const Form& form_;
+  const Draft& draft_;
   Schedule& schedule_;
   std::vector<Spec> inputs_, outputs_;
 };
 
 }  // namespace
 
-void assign(const Form& form, Schedule& schedule, bool share) {
-  Assigner assigner(form, schedule);
-  assigner.live();
-  assigner.share_and_measure(share);
-  assigner.list_buffers();
+void find_lifetimes(const Draft& draft, Schedule& schedule, bool share) {
+  Lifetimes lifetimes(draft, schedule);
+  lifetimes.live();
+  lifetimes.share_and_measure(share);
+  lifetimes.list_buffers();
 }
 
-void place(Schedule& schedule) { schedule.placed = place(schedule.buffers); }
+void assign_offsets(Schedule& schedule) { schedule.layout = place(schedule.buffers); }
 
 }  // namespace ebb::detail
