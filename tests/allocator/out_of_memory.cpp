@@ -93,8 +93,8 @@ TEST_CASE("of a long path the message has the end, within 100 columns") {
     allocator.free(block);
   }
   CHECK(source_line(tag, 18) == "...sifier.cpp:1234");
-  CHECK(place({"x", "a.cpp", 1}, 7) == "a.cpp:1");
-  CHECK(place({"x", "a.cpp", 1}, 6) == "...p:1");
+  CHECK(source_line({"x", "a.cpp", 1}, 7) == "a.cpp:1");
+  CHECK(source_line({"x", "a.cpp", 1}, 6) == "...p:1");
 }
 
 TEST_CASE("holders are summed by tag over the cache and the pools, the largest first") {

@@ -1,4 +1,6 @@
 // An eager step that fails is made again as though it had not been tried: MEMORY.md, row 11.
+#include <filesystem>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -11,6 +13,7 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/models/gru.h"
@@ -227,6 +230,27 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
     CHECK(seen.item<float>() == 1);
   });
   CHECK(seen.item<float>() == 1);
+
+  // A load stays, whatever the attempt wrote before it.
+  const std::string file = std::filesystem::temp_directory_path() / "ebb_attempt.safetensors";
+  p.save(file);
+  assign(seen, 7);
+  halted([&] {
+    add_assign(seen, 1);
+    p.load(file);
+  });
+  std::filesystem::remove(file);
+  CHECK(seen.item<float>() == 1);
+  CHECK(mean.to_vector<float>() == mean_before);
+
+  // State that was torn before is torn again.
+  {
+    const DetectNan detect;
+    CHECK_THROWS_AS(add_assign(seen, std::numeric_limits<float>::quiet_NaN()), Error);
+  }
+  halted([&] { assign(seen, 7); });
+  CHECK_THROWS_AS(seen.item<float>(), Error);
+  assign(seen, 1);
 
   // What was written for a step that is made stays, as the step does.
   halted([&] {

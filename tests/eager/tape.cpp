@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -311,6 +312,10 @@ TEST_CASE("+= and its kin are refused where they would train nothing, and rebind
         CHECK_NOTHROW(rebind(x, 2));
     }
     CHECK(t.item<float>({0}) == 0.5);
+    // Neither recompute's first run nor a gradient rule records; they are no NoGrad.
+    const Tensor same = leaf();
+    recompute([&](Tensor x) { return sum(square(rebind(x, 2))); }, same).backward();
+    CHECK(same.grad().defined());
     CHECK(rebind(t, 2).item<float>({0}) != 0.5);
     CHECK(other.item<float>({0}) == 0.5);
   };

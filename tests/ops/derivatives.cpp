@@ -123,6 +123,8 @@ TEST_CASE("check_gradient finds a wrong rule, of the first order and of the seco
   const GradientCheck second = check_gradient(apply_to(half_wrong_op), {x}, {.order = 2});
   CHECK_FALSE(second);
   CHECK(second.report.find("second order") != std::string::npos);
+  const auto no_second = [](const Tensors& in) { return sum(pow(ebb::abs(in[0]), 1.5)); };
+  CHECK(std::isnan(check_gradient(no_second, {Tensor::from({0.0})}, {.order = 2}).worst));
   CHECK(check_gradient([](const Tensors& in) { return square(in[0]); }, {x}, {.order = 2}));
   const GradientCheck along = check_gradient(apply_to(wrong_square_op), {x}, {.directions = 1});
   CHECK_FALSE(along);

@@ -293,6 +293,7 @@ TEST_CASE("the extreme of nothing is refused, but there may be none to ask for")
   CHECK_ERROR(session.run(y, {{open, Tensor::zeros({2, 0})}}), ShapeError, "[max] there is none");
   CHECK_ERROR(max(Tensor::zeros({2}), 1), ShapeError, "[max] there is no axis 1");
   CHECK_ERROR(max(Tensor::zeros({2, 3}), {.axes = {0, -2}}), ShapeError, "given twice");
+  CHECK_ERROR(max(Tensor::zeros({2}), {.axis = std::int64_t{1} << 32}), ShapeError, "no axis");
   CHECK_ERROR(argmin(Tensor::zeros({2}), -2), ShapeError, "[argmin] there is no axis -2");
 }
 
