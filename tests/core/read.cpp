@@ -56,9 +56,8 @@ TEST_CASE("values are read as every type that has them, and as no other") {
 
 TEST_CASE("an integer is read where the type has it, and rounded to a floating one") {
   const Tensor x = Tensor::from({-129, 300}), none = Tensor::zeros({0}, DType::i64);
-  CHECK_ERROR(
-      x.item<std::uint8_t>({1}), Error,
-      "[item] 300 is out of range of std::uint8_t; the tensor is i32[2] " + line(__LINE__ - 1));
+  const std::string text = "300 is out of range of std::uint8_t; the tensor is i32[2] ";
+  CHECK_ERROR(x.item<std::uint8_t>({1}), Error, "[item] " + text + line(__LINE__));
   CHECK_ERROR(x.to_vector<std::int8_t>(), Error, "[to_vector] -129 is out of range of std::int8_t");
   CHECK_ERROR(x.item<std::size_t>({0}), Error, "-129 is out of range of std::uint64_t");
   CHECK(x.to_vector<std::int16_t>() == std::vector<std::int16_t>{-129, 300});

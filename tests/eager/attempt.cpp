@@ -245,8 +245,9 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
 
   // State that was torn before is torn again.
   {
+    const Tensor nan = Tensor::full({}, std::numeric_limits<float>::quiet_NaN());
     const DetectNan detect;
-    CHECK_THROWS_AS(add_assign(seen, std::numeric_limits<float>::quiet_NaN()), Error);
+    CHECK_THROWS_AS(add_assign(seen, nan), Error);
   }
   halted([&] { assign(seen, 7); });
   CHECK_THROWS_AS(seen.item<float>(), Error);

@@ -31,12 +31,15 @@ struct Whole {
     });
     for (bool is_last = false; !is_last;) {
       is_last = ended;
-      if (std::error_code none; !std::filesystem::exists(file, none) ||
-                                (saved > 0 && std::filesystem::equivalent(file, at(0), none))) {
+      std::error_code error;
+      const bool is_new = std::filesystem::exists(file, error) &&
+                          !(saved > 0 && std::filesystem::equivalent(file, at(0), error));
+      // The link fails where the next save replaces the file meanwhile.
+      if (is_new) std::filesystem::create_hard_link(file, at(-1), error);
+      if (is_new && !error)
+        ++saved;
+      else if (!is_last)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        continue;
-      }
-      std::filesystem::create_hard_link(file, folder.path(std::to_string(++saved)));
     }
     runs.join();
     output = run_to_its_end.output;

@@ -31,7 +31,7 @@ void options(const Tensor& x, Graph& graph) {
   norm(x, {1});
   // refused: said by its name: {.p = 1} or {.axis
   variance(x, {.ddof = 1});
-  // refused: variance(
+  // refused: no matching function for call to
   zeros(2, 3);
   // refused: in braces: zeros({2, 3})
   zeros(graph, 2, 3);
