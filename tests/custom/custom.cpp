@@ -1,4 +1,4 @@
-// Operators of users, made from functors: kernels, gradients, both modes, memory, errors.
+// Users' operators made from functors: kernels, gradients, both modes, memory, errors.
 #include <cmath>
 #include <functional>
 
@@ -22,7 +22,7 @@
 using namespace ebb;
 using namespace ebb::tests;
 
-// A GPU runs what nvcc has compiled, the emulated one what has been compiled for it.
+// A GPU runs kernels compiled by nvcc, the emulated one kernels compiled for it.
 #define EBB_SKIP_WITHOUT_KERNELS()                                    \
   if (!has_kernels_here()) {                                          \
     WARN("left out: these kernels were compiled for another device"); \
@@ -46,7 +46,7 @@ Tensor ramp(const Shape& shape, double from, double step, DType dtype = DType::f
 
 std::vector<double> values_of(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
 
-// The inputs broadcast by operators that are tested elsewhere.
+// Broadcasts the inputs with operators that are tested elsewhere.
 std::vector<std::vector<double>> broadcast_values(const Tensors& inputs) {
   Tensor all = zeros_like(cast(inputs[0], DType::f64));
   for (const Tensor& input : inputs) all = all + 0 * cast(input, DType::f64);
@@ -157,7 +157,7 @@ TEST_CASE("gradients of functors agree with differences, in two orders") {
   check("log_cosh with itself", [](const Tensors& in) { return log_cosh(in[0], in[0] * 2); }, {x});
   check("blend", [](const Tensors& in) { return blend(in[0], in[1], in[2]); },
         {row, column, ramp({4, 3}, 0, 0.1)});
-  // Of one input alone.
+  // The gradient of one input alone.
   check("log_cosh of the first", [&](const Tensors& in) { return log_cosh(in[0], column); }, {row});
   check("log_cosh of the second", [&](const Tensors& in) { return log_cosh(column, in[0]); },
         {row});
@@ -238,7 +238,7 @@ TEST_CASE("a gradient by one input works in the memory of what it is given") {
   };
   const Tensor leaf = x.detach().with_grad();
   CHECK(peak(leaf, y, leaf) == peak(y, leaf, leaf));
-  CHECK(peak(leaf, y, leaf) < 2 * 20'480);  // of one block, beside the scalar 1
+  CHECK(peak(leaf, y, leaf) < 2 * 20'480);  // one block and the scalar 1
 }
 
 TEST_CASE("the tape keeps a functor's inputs for its derivatives, not its result") {

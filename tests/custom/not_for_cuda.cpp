@@ -1,4 +1,4 @@
-// An operator whose file nvcc has not compiled: what it is on a GPU, and on the twin of one.
+// An operator whose file nvcc has not compiled, on a GPU and on a GPU's twin.
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/custom_operator.h"
@@ -26,7 +26,7 @@ struct Halved {
 
 Tensor halved(const Operand& x) { return custom_operator(Halved{}, x); }
 
-// An operator of one's own of which nothing is known for GPUs.
+// A user's operator that defines nothing for GPUs.
 constinit const OpDef cpu_alone_op{
     .name = "cpu_alone",
     .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },

@@ -1,5 +1,4 @@
-// A file of the user's: with nvcc, or compiled against the emulated device, it has kernels for
-// CUDA.
+// A user's source file. Compiled by nvcc, or against the emulated device, it has kernels for CUDA.
 #include "ebb/tests/custom/operators.h"
 
 #include "ebb/custom_operator.h"
@@ -60,7 +59,7 @@ struct Swish {
 struct Swish::Slope {
   static constexpr const char* name = "swish_slope";
   Swish swish;
-  // A rule of public operators, below a functor: s' = beta s (1 - s).
+  // A rule of public operators, under an operator with functors: s' = beta s (1 - s).
   static Tensors gradient(const GradientContext& g) {
     const double beta = g.attribute<Slope>().swish.beta;
     const Tensor x = g.x(0) * beta, s = sigmoid(x);

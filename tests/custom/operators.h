@@ -4,8 +4,8 @@
 
 namespace ebb::tests {
 
-// Whether the device of the tests runs the kernels that were compiled here: with nvcc those of a
-// GPU, otherwise those of the emulated one.
+// Whether the tests' device can run the kernels compiled here: for a GPU if nvcc compiled them,
+// else for the emulated one. The CPU always can.
 bool has_kernels_here();
 
 Tensor mish(const Operand& x);                // derivatives of two orders, as functors
@@ -15,7 +15,7 @@ Tensor log_cosh(const Operand& prediction, const Operand& target);        // of 
 Tensor blend(const Operand& weight, const Operand& a, const Operand& b);  // of three
 Tensor heaviside(const Operand& x);                                       // without a gradient
 
-// x doubled by an operator with kernels of its own.
+// Returns x doubled, by an operator with kernels of its own.
 Tensor doubled(const Operand& x);
 
 }  // namespace ebb::tests

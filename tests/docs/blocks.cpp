@@ -1,5 +1,5 @@
-// The C++ blocks of README and docs, each where its names mean what the page says they mean. One
-// that no longer compiles stops the build.
+// The C++ blocks of README and docs, each in a scope where its names mean what the page says. A
+// block that no longer compiles stops the build.
 #include <cmath>
 #include <thread>
 
@@ -20,7 +20,7 @@ using namespace ebb;
 
 #include "ebb_docs/README_2.inc"
 
-// What the fragments speak of; each is a function of its own.
+// Names that the pages' fragments use; each fragment is a function of its own.
 struct Pages {
   Device device;
   Graph graph;

@@ -104,8 +104,8 @@ std::string arguments(const std::string& parameters,
   return list;
 }
 
-// A table row for each function that a header or list declares, in its order; of overloads the
-// first.
+// Adds a table row for each function that a header or list declares, in its order. Overloads share
+// the row of the first.
 void add_rows(const std::string& text, const std::map<std::string, std::string>& options,
               std::set<std::string>& seen, std::ostream& page) {
   static const std::regex entry(R"(EBB_(UNARY|BINARY)\((\w+), \w+\))");

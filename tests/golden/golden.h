@@ -1,4 +1,4 @@
-// Reading golden files, and how far values are from theirs.
+// Reads golden files and measures the distance of values from theirs.
 #pragma once
 #include <algorithm>
 #include <cmath>

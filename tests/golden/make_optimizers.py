@@ -146,7 +146,7 @@ CASES = {
 for name, dtype in {"f32": torch.float32, "f64": torch.float64}.items():
     random = np.random.default_rng(20240607)
     start = {"w": random.normal(size=(5, 3)), "b": random.normal(size=3)}
-    # Of scales that differ, some of them zero: what the moments are for.
+    # The scales differ and some are zero, so that the moments matter.
     scale = {"w": 10.0 ** random.uniform(-4, 1, size=(5, 3)), "b": np.array([1.0, 0.0, 1e-3])}
     gradient = {k: random.normal(size=(STEPS, *v.shape)) * scale[k] for k, v in start.items()}
 

@@ -72,7 +72,7 @@ def make_losses(rows, row):
             value = loss(*tensors)
             return session.run([value, *tf1.gradients(value, [t for t in tensors if t.dtype.is_floating])])
 
-    def loss_row(name, loss, *arrays):  # in f32, which its result has whatever it is given
+    def loss_row(name, loss, *arrays):  # f32, since its result is f32 for any input
         arrays = [a.astype(np.float32) if a.dtype.kind == "f" else a for a in arrays]
         value, *gradients = in_graph(loss, *arrays)
         found = iter(gradients)
@@ -209,7 +209,7 @@ def make_optimizers(rows, row):
              lambda t: train.exponential_decay(base(), t, 3, 0.9, staircase=True))
     schedule("tf1.train.polynomial_decay(0.5, t, 10, 0.1, power=2.)",
              lambda t: train.polynomial_decay(base(), t, 10, 0.1, power=2.0))
-    # knows f32 alone
+    # takes f32 only
     schedule("tf1.train.cosine_decay(0.5, t, 10)", lambda t: train.cosine_decay(0.5, t, 10))
 
     two = [gradients[0], gradients[1]]

@@ -297,7 +297,7 @@ def make_modules(torch_row):
     norm = nn.BatchNorm2d(2).double()
 
     def train_and_evaluate(x, scale, shift):
-        functional_call(norm, {"weight": scale, "bias": shift}, (x,))  # moves the running values
+        functional_call(norm, {"weight": scale, "bias": shift}, (x,))  # updates the running values
         mean, variance = norm.running_mean.clone(), norm.running_var.clone()
         norm.eval()
         return functional_call(norm, {"weight": scale, "bias": shift}, (x,)), mean, variance

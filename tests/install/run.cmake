@@ -1,5 +1,5 @@
-# Installs ebb into an empty prefix, compiles the tour and an operator of its own against it, and runs them; then a
-# program with the flags that pkg-config tells. What ebb was built with is not to be found by its user's CMake.
+# Installs ebb into an empty prefix. Compiles and runs the tour with a user's operator against it, then a program with
+# the flags from pkg-config. The user's CMake must do without the packages that ebb was built with.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(failed)
@@ -11,7 +11,7 @@ endfunction()
 file(REMOVE_RECURSE ${work}/prefix ${work}/consumer)
 run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix --config ${config})
 
-# What has been installed is what the two headers for users include, as the compiler sees it, and nothing else.
+# The installed headers are exactly the ones that the two headers for users include, as the compiler sees it.
 file(WRITE ${work}/toolkit/cuda_runtime.h "")
 file(WRITE ${work}/headers.cpp "#include <ebb/ebb.h>\n#include <ebb/custom_operator.h>\n")
 execute_process(COMMAND ${compiler} -std=c++20 -DEBB_CUDA_KERNELS=1 -I${work}/prefix/include -I${work}/toolkit
@@ -55,7 +55,7 @@ run(${CMAKE_COMMAND} --fresh -S ${work}/mine -B ${work}/mine/build -G ${generato
 run(${CMAKE_COMMAND} --build ${work}/mine/build --config ${config})
 run(${work}/mine/build/mine)
 
-# In a folder of its own: the tour writes files.
+# The tour writes files, so it runs in a folder of its own.
 file(MAKE_DIRECTORY ${work}/consumer/run)
 function(run_tour)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env ${ARGN} ${work}/consumer/tour ${data} RESULT_VARIABLE failed
@@ -67,7 +67,7 @@ function(run_tour)
 endfunction()
 run_tour()
 
-# Device::best() is the CPU without a word where there is no GPU. Where there should be one, it says why.
+# Without a GPU Device::best() is the CPU, silently. Where there should be a GPU, it warns with the reason.
 function(expect_warning text)
   if(NOT errors MATCHES "the CPU is used instead of CUDA: [^\n]*${text}")
     message(FATAL_ERROR "nobody has said '${text}', but: ${errors}")
@@ -75,13 +75,13 @@ function(expect_warning text)
 endfunction()
 run_tour(EBB_CUDA_PART=nowhere.so)
 expect_warning("EBB_CUDA_PART names nowhere.so")
-# A part that lies where ebb has been installed is found there, whatever folder it was to be installed to.
+# ebb finds its CUDA part beside the installed ebb, whatever folder was configured.
 file(MAKE_DIRECTORY ${work}/prefix/${libdir}/ebb)
 file(COPY_FILE ${part} ${work}/prefix/${libdir}/ebb/libebb_cuda.so)
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/consumer)
 run(${CMAKE_COMMAND} --build ${work}/consumer --config ${config})
 set(found "")
-if(sanitize MATCHES address)  # whose dlopen does not look where a program's run path says
+if(sanitize MATCHES address)  # its dlopen ignores a program's run path
   set(found LD_LIBRARY_PATH=${work}/prefix/${libdir}/ebb)
 endif()
 run_tour(${found} EBB_EMULATED_DRIVER=11040)
@@ -93,7 +93,7 @@ if(errors MATCHES "CPU is used")
   message(FATAL_ERROR "without a driver nobody misses CUDA: ${errors}")
 endif()
 
-# With pkg-config and a Makefile, by the compiler of the build and by Clang, where they are there.
+# A Makefile with pkg-config, for the build's compiler and for Clang, where both tools exist.
 if(pkg_config AND make)
   set(compilers ${compiler})
   if(clang AND NOT sanitize)

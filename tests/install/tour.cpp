@@ -49,7 +49,8 @@ void train_eagerly(Device device, const DataSet& digits) {
       adam.step(params);
       params.zero_grad();  // frees them; or adam.minimize(loss, params) for all three lines
     }                      // what this step computed is freed here
-  // The same step, traced once per shape, run as a graph; it updates the same parameters in place.
+  // Traces this step once per shape and runs it as a graph, which updates the same parameters in
+  // place.
   // Not yet: compile
   params.save("digits.safetensors");  // values, moments, counts, random state
 }  // parameters, gradients and moments are freed here
@@ -111,8 +112,8 @@ void accumulate_gradients(Device device) {
   Parameters params(graph, Seed{7});
   Classifier model(params, 64, 10);
   Tensor loss = softmax_cross_entropy(model(x), y);
-  // Micro-batches of any sizes; one update per 512 samples, that of the whole batch. The same call
-  // in eager.
+  // Micro-batches of any sizes. One update per 512 samples, equal to an update by the whole batch.
+  // The same call works in eager.
   optim::Accumulator accumulate(optim::Adam({.learning_rate = 1e-3}), {.samples = 512});
   Tensor micro_step = accumulate.minimize(loss, params, rows(y));
   // The largest micro-batch of a batch of 512 that stays below a limit.

@@ -1,4 +1,5 @@
-// The same bits for any number of threads, and of an element whatever stands beside it.
+// Kernels give the same bits for any number of threads. An element gets the same bits whatever
+// stands beside it.
 #include <cstring>
 #include <functional>
 
@@ -44,7 +45,8 @@ TEST_CASE("Products are the same bits for any number of threads") {
   }
 }
 
-// Cut along the axis, along what is behind it, and not at all.
+// The shapes make the kernels cut their work along the axis, along the axes behind it, or not at
+// all.
 TEST_CASE("What is added by number is the same bits for any number of threads") {
   for (const Shape& shape : {Shape{1, 70'000, 1}, Shape{1, 9000, 17}, Shape{2, 300, 500},
                              Shape{1, 3, 40'000}, Shape{500, 70, 2}})
@@ -66,7 +68,7 @@ TEST_CASE("What is permuted is the same bits for any number of threads") {
 }
 
 TEST_CASE("A function gives an element the same bits at every length, and wherever it lies") {
-  // Every function of one number that is listed. What they compute, tests/ops looks at.
+  // Every listed function of one number. tests/ops checks their values.
   const OpDef* const functions[] = {
 #define EBB_UNARY(name, Functor) &name##_op,
 #define EBB_BINARY(name, Functor)

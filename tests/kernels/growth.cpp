@@ -1,4 +1,5 @@
-// The time of kernels grows as their work does. Of one thread, so that it is the same thread's.
+// Kernel time grows in proportion to the work. Runs use one thread, so that one thread's CPU time
+// is all of it.
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/index.h"
@@ -11,7 +12,7 @@
 namespace ebb::tests {
 namespace {
 
-// How much longer than to take elements or rows by number, along the first axis, it takes to add
+// Time of adding elements or rows by index along the first axis, relative to the time of taking
 // them.
 double ratio(const OpDef& take, const OpDef& add, const Shape& table, const Shape& numbers,
              const Shape& taken) {
@@ -24,7 +25,7 @@ double ratio(const OpDef& take, const OpDef& add, const Shape& table, const Shap
 
 }  // namespace
 
-// With a look for each 128 KiB of the sums, it was 17 times and 40 times that.
+// When each 128 KiB of the sums scanned all indices, the ratios were 17 and 40.
 TEST_CASE("What is added by number takes as long as to take it, however large the sums are") {
   const Threads one(1);
   CHECK(ratio(gather_op, gather_backward_op, {512, 1024}, {512, 1024}, {512, 1024}) < 6);

@@ -1,4 +1,4 @@
-// Workspace that grows with neither batch nor length.
+// Workspace depends neither on the batch nor on the length.
 #include <array>
 
 #include "ebb/core/kernels/attention.h"

@@ -27,7 +27,8 @@ std::uint32_t word(std::int64_t i) {
   return Philox::word(kKey, static_cast<std::uint64_t>(kCounter), static_cast<std::uint64_t>(i));
 }
 
-// The cosine or sine (`second`) of 2 pi t for t = numerator / 2^24, without a rounded angle.
+// Cosine of 2 pi t, or sine if `second`, for t = numerator / 2^24, computed without rounding the
+// angle.
 long double on_circle(std::uint32_t numerator, bool second) {
   constexpr std::uint32_t kQuarter = 1u << 22;
   const std::uint32_t quarter = (numerator + kQuarter / 2) / kQuarter;
@@ -49,7 +50,7 @@ long double on_circle(std::uint32_t numerator, bool second) {
 
 }  // namespace
 
-// Known answers of Random123, kat_vectors, philox4x32 10.
+// Known answers from Random123's kat_vectors, philox4x32 10.
 TEST_CASE("Philox gives the published words") {
   CHECK(Philox::draw(0, 0, 0) == Philox::Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(Philox::draw(~0ull, ~0ull, ~0ull) ==
@@ -103,7 +104,7 @@ TEST_CASE("uniform never returns its upper end, though its arithmetic would roun
     CHECK(inside);
     return at_low;
   };
-  // No number lies between the ends: half of the words would round up.
+  // The dtype has no number between the ends, so half of the words would round up to the open end.
   CHECK(check(DType::f32, 0x1p24, 0x1p24 + 2) == 50'000);
   CHECK(check(DType::f64, 0x1p53, 0x1p53 + 2) == 50'000);
   check(DType::f32, 1, 1 + 0x1p-22);

@@ -3,7 +3,7 @@
 
 namespace ebb::tests {
 
-// So many threads compute while it lives.
+// Sets the number of compute threads for its lifetime.
 class Threads {
  public:
   explicit Threads(int threads) : before_(Workers::instance().threads()) {

@@ -93,7 +93,7 @@ std::vector<std::string> layering_offences(const fs::path& tree) {
        entry != fs::recursive_directory_iterator(); ++entry) {
     const std::string name = entry->path().filename().string();
     const std::string file = fs::relative(entry->path(), tree).generic_string();
-    // Not ours, or written by users of an installed copy.
+    // Skips sources that are not ebb's, and tests/install, which uses an installed ebb.
     if (entry->is_directory() && (name.starts_with('.') || file == "build" ||
                                   file == "third_party" || file == "tests/install"))
       entry.disable_recursion_pending();

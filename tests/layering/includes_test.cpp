@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A source tree of these files, gone at the end of its scope.
+// A source tree with the given files, deleted at the end of its scope.
 class FakeTree {
  public:
   explicit FakeTree(const std::map<std::string, std::string>& files)

@@ -1,4 +1,4 @@
-// Who may know whom: the arrows of the house, as data.
+// Dependency rules of the source tree, as data: folders, includes and symbols.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@ struct Room {
   std::vector<std::string_view>
       knows;               // prefixes of the files that it may include, beside its own folder's
   bool is_public = false;  // its headers are installed
-  bool is_part = true;     // of the library
+  bool is_part = true;     // it belongs to the library
 };
 
-// What a kernel may see of core: pointers, shapes, attributes, and how work is cut. Of optimizers:
-// the attributes of their operators.
+// Headers that kernels may include. From core: pointers, shapes, attributes and how work is cut.
+// From optim: the attributes of its operators.
 inline const std::vector<std::string_view> kKernelFacing = {
     "core/kernels/",     "core/base/attributes.h", "core/base/dtype.h", "core/base/half.h",
     "core/base/shape.h", "core/device/backend.h",  "optim/kernels/"};
 
-// The rooms of core, from the ground up: each knows those named and none above it.
+// Rooms of core, from the ground up. Each may include the rooms that it names, and none above it.
 inline std::vector<Room> rooms_of_core() {
   return {
       {"core/base", {"allocator/"}, true},
@@ -51,7 +51,7 @@ inline std::vector<Room> rooms() {
   std::vector<std::string_view> for_cuda = kKernelFacing;
   for_cuda.insert(for_cuda.end(),
                   {"allocator/", "allocator/cuda/", "kernels/cuda/loader/", "kernels/cuda/plans/"});
-  // Without any header of CUDA's.
+  // The loader and the plans include no header of CUDA's.
   std::vector<std::string_view> for_cuda_loader = kKernelFacing, for_cuda_plans = kKernelFacing;
   for_cuda_loader.insert(for_cuda_loader.end(), {"core/base/", "core/device/tf32.h"});
   for_cuda_plans.insert(for_cuda_plans.end(), {"allocator/", "kernels/cuda/dispatch.h"});
@@ -86,7 +86,8 @@ inline std::vector<Room> rooms() {
   return all;
 }
 
-// A library of others: the headers it is known by, and the only places that may include them.
+// A library that is not ebb's: the headers it is known by, and the only places that may include
+// them.
 struct Outsider {
   std::string_view name;
   std::vector<std::string_view> headers;  // prefixes
@@ -114,7 +115,7 @@ inline std::vector<Outsider> outsiders() {
   };
 }
 
-// Text that no source below a folder may have.
+// Text that sources below a folder may not contain.
 struct Forbidden {
   std::string_view text;
   std::string_view folder;  // with its slash
@@ -125,13 +126,13 @@ inline constexpr std::array<Forbidden, 1> kForbidden = {{
     {"no_unique_address", "kernels/cuda/", "nvcc then takes twice a kernel's size as parameters"},
 }};
 
-// Core reaches up through exactly these, which it declares and others define. Recorder is the
-// third: a class that Graph derives from, so nothing of it is left for the linker.
+// The seams by which core reaches up: core declares them, other folders define them. Recorder is
+// one without a symbol, since Graph derives from it and leaves nothing for the linker.
 struct Seam {
   std::string_view name;
-  std::string_view symbol;            // how the linker's name begins; "" where there is none
+  std::string_view symbol;            // start of the linker's name; "" without one
   std::string_view defined_in;        // the folder
-  std::string_view beside_core = {};  // the room that declares and calls some of them too
+  std::string_view beside_core = {};  // another room that declares and calls them
 };
 
 inline constexpr std::array<Seam, 7> kSeams = {{

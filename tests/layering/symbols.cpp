@@ -9,12 +9,12 @@
 namespace ebb::tests {
 namespace {
 
-// "kernels/cpu" may define what "kernels" is said to define.
+// Whether `folder` is `path` or lies below it: "kernels/cpu" may define the symbols of "kernels".
 bool inside(const std::string& folder, std::string_view path) {
   return folder == path || (folder.starts_with(path) && folder[path.size()] == '/');
 }
 
-// Adds the folders of which `folder` may include a header, and what those stand on in turn.
+// Adds the folders whose headers `folder` may include, and the folders that those include in turn.
 void add_known(const std::string& folder, std::set<std::string>& known) {
   const std::vector<Room> all = rooms();
   for (const Room& room : all) {
@@ -29,7 +29,7 @@ void add_known(const std::string& folder, std::set<std::string>& known) {
   }
 }
 
-// The folders whose symbols a folder may take.
+// Folders whose symbols `folder` may use.
 std::set<std::string> known_to(const std::string& folder) {
   std::set<std::string> known = {folder};
   add_known(folder, known);
@@ -41,14 +41,14 @@ bool is_seam(const std::string& folder, const std::string& symbol, const std::st
     if (seam.symbol.empty() || !inside(defined_in, seam.defined_in)) return false;
     if (!inside(folder, "core") && (seam.beside_core.empty() || !inside(folder, seam.beside_core)))
       return false;
-    // A template's name begins with what it returns.
+    // The name of a template instance begins with its return type.
     const size_t at = symbol.find(seam.symbol);
     return at != std::string::npos && at < symbol.find('(') && (at == 0 || symbol[at - 1] == ' ');
   });
 }
 
-// Several sources of a folder that were compiled as one: "Unity/unity_core-ops-3_cxx.cxx.o" is
-// core/ops/3.
+// Source name of an object that joins several sources of a folder:
+// "Unity/unity_core-ops-3_cxx.cxx.o" gives core/ops/3.
 std::string unjoined(const std::string& object) {
   constexpr std::string_view begin = "Unity/unity_", end = "_cxx";
   if (!object.starts_with(begin)) return object;
@@ -64,7 +64,7 @@ std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
   std::map<std::string, Symbols> folders;
   std::istringstream stream(nm_output);
   for (std::string line; std::getline(stream, line);) {
-    // "<object>:<address or nothing> <kind> <name>", with blanks as each nm likes them.
+    // "<object>:<address or nothing> <kind> <name>"; blanks differ between versions of nm.
     const size_t colon = line.find(".o:");
     if (colon == std::string::npos) continue;
     std::string object = line.substr(0, colon + 2);

@@ -1,5 +1,5 @@
-// Reads what the linker knows of each folder's objects: a declaration of one's own gets round the
-// includes, but not round this.
+// Checks the symbols that each folder's objects exchange. A source that declares a function itself
+// evades the check of includes, but not this one.
 #pragma once
 
 #include <map>
@@ -14,11 +14,12 @@ struct Symbols {
   std::map<std::string, std::string> needed;  // name → an object that needs it
 };
 
-// The symbols of namespace ebb, by folder as in the rules, from the output of `nm -C -A`.
+// Symbols of namespace ebb, by folder of the rules, from the output of `nm -C -A`.
 std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
                                             const std::string& build_dir);
 
-// One line for each symbol that a folder takes from a folder it may not know and that is no seam.
+// Returns a line for each symbol that a folder takes from a folder that it may not use, seams
+// excepted.
 std::vector<std::string> symbol_offences(const std::map<std::string, Symbols>& by_folder);
 
 }  // namespace ebb::tests

@@ -23,7 +23,7 @@ std::string output_of(const std::string& command) {
 
 TEST_CASE(
     "no folder of the library takes a symbol from one that it may not know, but for core's seams") {
-  // The objects of the library, one a line, written by the build; nm reads their names from there.
+  // The build writes the library's objects, one a line; nm reads that list.
   const std::string nm_output =
       output_of(std::string("xargs -a '") + EBB_OBJECT_LIST + "' '" + EBB_NM + "' -C -A");
   const auto by_folder = read_symbols(nm_output, EBB_BINARY_DIR "/");

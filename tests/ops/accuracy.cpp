@@ -1,4 +1,4 @@
-// How far functions are from the exact values: the bounds that their lists state.
+// Accuracy of functions in ulps: each stays within the bound that its sample states.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -26,8 +26,8 @@ namespace {
 template <class T>
 constexpr T kLeast = std::numeric_limits<T>::min();
 
-// |x - exact| in ulps of exact; denormals count as zeros, whatever lies beyond the largest number
-// as infinity. Infinite where only one of the two is NaN or infinity.
+// Distance from x to exact in ulps of exact. Denormals count as zeros, and numbers beyond the
+// largest one as infinity. Infinite where only one of the two is NaN or infinity.
 template <class T>
 double ulps(T x, long double exact) {
   constexpr double kFar = std::numeric_limits<double>::infinity();
@@ -42,8 +42,8 @@ double ulps(T x, long double exact) {
   return std::isnan(error) ? kFar : error;
 }
 
-// Numbers of every size and sign, the infinities among them; many where functions bend, and log's
-// surroundings of 1.
+// Numbers of every size and sign, infinities included. Denser where functions bend and around 1,
+// for log.
 template <class T>
 std::vector<T> points() {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -56,7 +56,7 @@ std::vector<T> points() {
     for (int i = -1000; i <= 1000; ++i)
       for (const T sign : {T(1), T(-1)})
         x.push_back(sign * edge * (1 + static_cast<T>(i) * std::numeric_limits<T>::epsilon()));
-  const int many = on_emulated_cuda() ? 1000 : 60'000;  // whose functions are the host's
+  const int many = on_emulated_cuda() ? 1000 : 60'000;  // it calls the host's functions
   for (int i = 0; i < many; ++i) {
     const T any = std::bit_cast<T>(static_cast<Bits>(engine()));
     if (std::isnan(any) || std::abs(any) >= kLeast<T>) x.push_back(any);
@@ -110,7 +110,7 @@ TEMPLATE_TEST_CASE("pow is within 1.5 ulp of the exact value for numbers of ever
   const auto within = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(engine);
   };
-  // Results of every size: of bases of every size, of those near 1, and of whole powers.
+  // Results of every size: from bases of every size, from bases near 1, and from whole exponents.
   const double reach = std::log(static_cast<double>(std::numeric_limits<T>::max()));
   for (int i = 0; i < 100'000; ++i) {
     a.push_back(static_cast<T>(std::exp(within(-reach, reach))));
@@ -187,7 +187,7 @@ TEMPLATE_TEST_CASE("softmax is near the exact value of likely and of unlikely cl
           long double shift = x[row], total = 0;
           for (std::size_t j = row; j < end; ++j) shift = std::max<long double>(shift, x[j]);
           for (std::size_t j = row; j < end; ++j) total += std::exp(x[j] - shift);
-          // Where exp is a denormal it counts as zero.
+          // Terms of exp that would be denormal count as zero.
           for (std::size_t j = row; j < end; ++j) {
             const long double share = std::exp(x[j] - shift);
             if (share >= static_cast<long double>(kLeast<T>))
@@ -255,7 +255,7 @@ TEST_CASE("The activations of dense and the gates of an lstm are as accurate as 
   check(dense(none, Tensor::zeros({1, n}), x, Activation::sigmoid), logistic);
   check(dense(none, Tensor::zeros({1, n}), x, Activation::tanh), hyperbolic);
 
-  // One step from nothing: the cell is sigmoid(i) tanh(g), the hidden state sigmoid(o) tanh(cell).
+  // One step from a state of zeros: cell = sigmoid(i) tanh(g), hidden = sigmoid(o) tanh(cell).
   const Tensor gates =
       Tensor::from({{1.f, 0.f, 0.f, 0.f}, {0.f, 0.f, 1.f, 0.f}, {0.f, 0.f, 0.f, 1.f}});
   const LstmWeights weights[] = {{gates, Tensor::zeros({1, 4}), Tensor::zeros({4})}};

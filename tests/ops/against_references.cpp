@@ -1,5 +1,5 @@
-// What operators compute, beside the same written a second time (reference.h). A gradient is held
-// to its operator by differences (derivatives.cpp), so here it is enough to look at the values.
+// Operators against their references (reference.h). Only values are compared here: derivatives.cpp
+// compares gradients with differences.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -52,7 +52,7 @@ Array array_of(const Tensor& tensor) {
     case DType::i64:
       array.values = as_doubles<std::int64_t>(tensor);
       break;
-    default: {  // u8 and bool: what carries results to the backward kernel, and flags
+    default: {  // u8 and bool: state kept for the backward kernel, and flags
       const Bytes bytes = bytes_of(tensor);
       for (std::int64_t i = 0; i < array.elements(); ++i)
         array[i] = static_cast<double>(bytes[static_cast<std::size_t>(i)]);
@@ -75,8 +75,8 @@ const Reference& reference_of(const OpDef& op) {
               ": its sample, or tests/ops/reference_*.cpp, should have one");
 }
 
-// How far a result may be off that is computed in the dtype, or for 16 bits in float: they are
-// rounded once, so what float arithmetic costs and one unit roundoff are all that there is.
+// Error that arithmetic alone may cause. Results of 16 bits are computed in float and rounded once,
+// so they add no more than one unit roundoff.
 double arithmetic_error(DType dtype) {
   return dtype == DType::f64 ? 1e-13 : is_floating(dtype) ? 5e-6 : 0;
 }
@@ -84,7 +84,8 @@ double unit_roundoff(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0;
 }
 
-// Above it a number is infinite: for 16 bits, what rounds to the largest one is below.
+// Bound above which a number becomes infinite. For 16 bits it lies above the largest number, since
+// values up to half a unit beyond still round to it.
 double largest(DType dtype) {
   switch (dtype) {
     case DType::f16:
@@ -98,14 +99,16 @@ double largest(DType dtype) {
   }
 }
 
-// Within `allowed`, relative above 1 and absolute below; infinite where the dtype is too small.
+// Whether `value` is `expected` within `allowed`: relative above 1, absolute below. Infinity is
+// expected where the dtype is too small.
 bool near(double value, double expected, double allowed, DType dtype) {
   if (std::isnan(expected)) return std::isnan(value);
   if (std::abs(expected) > largest(dtype)) return value == std::copysign(kInfinity64, expected);
   return std::abs(value - expected) <= allowed * std::max(1.0, std::abs(expected));
 }
 
-// Whose references run the stack for each element of each gradient.
+// Their references run the whole stack for each element of each gradient, so large batches take too
+// long.
 bool is_backward_of_stack(const Sample& sample) {
   return sample.op == &lstm_backward_op || sample.op == &gru_backward_op;
 }
@@ -118,7 +121,7 @@ void check(const Sample& sample, DType dtype, std::int64_t batch, double slack) 
   CHECK(unlike_reference(*node.op, inputs, node.attributes, slack) == "");
 }
 
-// Numbers at which functions overflow, underflow, saturate or are not defined.
+// Values at which functions overflow, underflow, saturate or are undefined.
 Tensor extremes(DType dtype) {
   std::vector<double> values = {
       0,           -0.0,         1e-20,
@@ -221,12 +224,12 @@ TEST_CASE("Every operator computes what its reference does, for any batch") {
 }
 
 TEST_CASE("Every operator computes what its reference does where its work is cut into pieces") {
-  if (!on_host()) return;  // whose pieces they are
+  if (!on_host()) return;  // only the CPU cuts work like this
   std::set<const OpDef*> seen;
   for (const Sample& sample : all_samples(DType::f32)) {
-    if (!seen.insert(sample.op).second) continue;  // sizes.cpp has other forms
+    if (!seen.insert(sample.op).second) continue;  // sizes.cpp tries more forms
     if (is_backward_of_stack(sample)) continue;
-    // Sums of so many floats are off by more.
+    // Sums of so many floats have larger errors.
     if (const std::int64_t batch = large_batch(sample)) check(sample, DType::f32, batch, 100);
   }
 }
@@ -243,7 +246,7 @@ TEST_CASE("Functions of one number are right where they overflow, saturate or ar
 
 TEST_CASE("Functions of two numbers are right where either is huge, zero, infinite or none") {
   for (const DType dtype : kFloating) {
-    // Every pair of them.
+    // Every pair of extremes.
     const std::int64_t n = extremes(dtype).elements();
     const Tensor square = Tensor::zeros({n, n}, dtype);
     const Tensor row = extremes(dtype), column = reshape(row, {n, 1});
@@ -279,7 +282,7 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
       {nan, 2, 3, 4, 5, 6, 7, 8, 9},
       {1, 2, 3, inf, 5, 6, 7, 8, 9},
   };
-  // Of a width below any vector's, and of one that has whole vectors and a rest.
+  // Rows narrower than any vector register, and rows of whole vectors plus a remainder.
   for (const auto& [dtype, repeats] :
        {std::pair(DType::f32, 1), std::pair(DType::f32, 5), std::pair(DType::f64, 1),
         std::pair(DType::f64, 5), std::pair(DType::f16, 1), std::pair(DType::bf16, 1)})
@@ -288,7 +291,7 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
       std::vector<double> row;
       for (int i = 0; i < repeats; ++i) row.insert(row.end(), pattern.begin(), pattern.end());
       const auto classes = static_cast<std::int64_t>(row.size());
-      // Between two plain rows, which must not be touched by it.
+      // Plain rows before and after must stay unaffected.
       std::vector<double> values(row.size(), 0.5);
       values.insert(values.end(), row.begin(), row.end());
       values.resize(3 * row.size(), -0.5);

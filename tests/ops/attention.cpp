@@ -30,7 +30,8 @@ Tensor filled(const Shape& shape, int step) {
 
 TEST_CASE("A query for which no key counts gives zeros, and has derivatives of two orders") {
   const Tensor q = filled({2, 3, 4}, 5), k = filled({2, 3, 4}, 7), v = filled({2, 3, 2}, 3);
-  // The second query of the first matrix has none; causally the first of the second neither.
+  // The mask leaves the second query of the first matrix without keys. A causal mask also leaves
+  // the first query of the second matrix without keys.
   const std::vector<double> counts = {1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1};
   const Tensor mask = cast(Tensor::from(counts, {2, 3, 3}), DType::boolean);
   for (const bool causal : {false, true}) {

@@ -1,4 +1,4 @@
-// Shapes at random, against the references.
+// Broadcasting and reductions of random shapes, against the references.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -33,7 +33,7 @@ class Random {
   std::mt19937_64 engine_{20240607};
 };
 
-// A random shape of sizes 0 to 4, and one that broadcasts with it.
+// A random shape with sizes 0 to 4, and a second one that broadcasts with it.
 std::pair<Shape, Shape> broadcastable(Random& random) {
   Shape full;
   for (auto rank = random.below(5); rank > 0; --rank)
@@ -53,7 +53,7 @@ Tensor tensor(const Array& array) {
   return Tensor::from(std::vector<T>(array.values.begin(), array.values.end()), array.shape);
 }
 
-// The sums of what meets the same element of an array of `shape`.
+// Sums the elements of `large` that broadcasting pairs with the same element of `shape`.
 std::vector<double> sums_of(const Array& large, const Shape& shape) {
   Array sums(shape);
   std::int64_t next = 0;
@@ -121,7 +121,7 @@ TEST_CASE("Sums and means over any axes are those of a plain loop") {
       count *= static_cast<double>(a.shape[axis]);
       options.axes.push_back(random.one_in(2) ? axis : axis - a.shape.rank());
     }
-    if (options.axes.empty() && a.shape.rank() > 0) continue;  // that would mean all of them
+    if (options.axes.empty() && a.shape.rank() > 0) continue;  // no axes would mean all of them
     const std::vector<double> expected = sums_of(a, kept);
     INFO(a.shape.to_string() << " to " << kept.to_string());
     const Tensor sums = sum(tensor<double>(a), options);

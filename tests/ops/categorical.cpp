@@ -1,4 +1,4 @@
-// Drawing classes by their logits.
+// categorical(): drawing classes by their logits.
 #include <cmath>
 
 #include "ebb/core/base/error.h"
@@ -18,7 +18,7 @@ namespace {
 
 using Classes = std::vector<std::int64_t>;
 
-// How often each class was drawn.
+// Number of draws of each class.
 std::vector<double> counts_of(const Tensor& drawn, std::size_t classes) {
   std::vector<double> counts(classes);
   for (const std::int64_t c : drawn.to_vector<std::int64_t>())
@@ -26,7 +26,7 @@ std::vector<double> counts_of(const Tensor& drawn, std::size_t classes) {
   return counts;
 }
 
-// Pearson's chi squared of 4 classes stays below 21.1 in all but 1 of 10,000 samples.
+// Pearson's test of 4 classes: chi squared stays below 21.1 in all but 1 of 10,000 samples.
 void check_frequencies(const Tensor& drawn, const std::vector<double>& p) {
   const std::vector<double> counts = counts_of(drawn, p.size());
   const auto n = static_cast<double>(drawn.elements());

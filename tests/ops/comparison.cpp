@@ -1,4 +1,4 @@
-// Comparisons where rules decide: NaN, numbers that a dtype does not have, logic.
+// Comparisons and logic in corner cases: NaN, numbers that a dtype cannot represent, mixed dtypes.
 #include "ebb/core/ops/comparison.h"
 
 #include <cmath>
@@ -28,7 +28,7 @@ Flags flags(const Tensor& x) {
   return cast(x, DType::u8).to_vector<std::uint8_t>();
 }
 
-// Of two tensors.
+// A function of two tensors.
 struct OfTwo {
   const char* name;
   Tensor (*call)(const Operand&, const Operand&);
@@ -39,7 +39,7 @@ constexpr OfTwo kOfTwo[] = {
     {"add", add},         {"subtract", subtract},     {"multiply", multiply},
     {"divide", divide},   {"maximum", maximum}};
 
-// The dtype that a function of two different ones gives; none where it is refused.
+// Dtype of the result for two different dtypes; none where the function refuses them.
 std::optional<DType> given(const OfTwo& function, DType a, DType b) {
   if (function.call == multiply && a == DType::boolean) return b;
   if (function.call == multiply && b == DType::boolean) return a;
@@ -48,7 +48,7 @@ std::optional<DType> given(const OfTwo& function, DType a, DType b) {
   return {};
 }
 
-// What `x operation number` says for each of the values, one after the other.
+// Checks comparisons of each value with `number`, on either side.
 template <class T>
 void check_beside(const std::vector<T>& values, double number) {
   const Tensor x = Tensor::from(values, {static_cast<std::int64_t>(values.size())});
@@ -165,7 +165,7 @@ TEST_CASE("Logic on bool, with the precedence of C++: comparisons first") {
   CHECK(flags((x < 0) | (x > 1)) == Flags{1, 0, 0, 0, 1});
   CHECK(flags((x >= 0) ^ (x >= 1)) == Flags{0, 1, 1, 0, 0});
   CHECK(flags(!(x == 0)) == Flags{1, 0, 1, 1, 1});
-  // What is true is one bit, so that flags can be compared and counted.
+  // True is stored as the single bit 1, so that flags can be compared and counted.
   CHECK(flags((!!(x == 0)) == (x == 0)) == Flags{1, 1, 1, 1, 1});
 }
 

@@ -1,4 +1,4 @@
-// Convolutions and pools of one axis, of nothing, and what they refuse.
+// Convolutions and pools: one axis, empty inputs, refusals.
 #include "ebb/core/ops/conv.h"
 
 #include <cmath>
@@ -135,7 +135,8 @@ TEST_CASE("of transposed convolutions in a graph what is known is asked, and wha
   CHECK(conv_transpose2d(open, w, bias).shape() == Shape{1, 2, 4, 4});
   CHECK_ERROR(conv_transpose2d(open, w, {.groups = 2}), ShapeError,
               "[conv_transpose2d] the channels of x do not make 2 groups");
-  // Numbers that nothing holds, and padding that is.
+  // Results that are too large. The last is too large once x is padded: an output padding of the
+  // stride or more becomes padding of x.
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   CHECK_ERROR(conv_transpose2d(wide, one, {.stride = {1, kMost}, .output_padding = {0, kMost - 1}}),
               ShapeError, "[conv_transpose2d] the result is too large");

@@ -1,4 +1,4 @@
-// What is made out of nothing: how much of it, its ends, and that a graph stores none of it.
+// Creation operators: sizes, end points, and that a graph stores none of the values.
 #include "ebb/core/ops/create.h"
 
 #include <algorithm>

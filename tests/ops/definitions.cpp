@@ -1,4 +1,4 @@
-// Reads the sources: an operator that somebody defined and did not list would be tested by nothing.
+// Reads the sources: an operator that is defined but not listed would go untested.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -17,22 +17,21 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
-// A file's text, its comments blanked.
+// Text of a file without its comments.
 std::string code_of(const fs::path& file) {
   std::ifstream stream(file);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   return std::regex_replace(text, std::regex("//[^\n]*"), "");
 }
 
-// The names of the operators that a source defines. A kind of node that nothing applies (a leaf, a
-// variable) is none: it says `.infer = nullptr`, and applying it would crash. Nor is a move between
-// devices, which no kernel makes and no graph records; nor what stands for a function that is made
-// of operators: the name and the shape rule of `.._function`. What mentions OpDef in a form that
-// this does not know is added to `unknown`: an operator must not hide there.
+// Names of the operators that a source defines. Three kinds of OpDef are left out: nodes that
+// nothing applies (leaves and variables, with `.infer = nullptr`); moves between devices, which
+// have no kernel; and `.._function`, the name and shape rule of a function composed of operators.
+// Mentions of OpDef in any other form go to `unknown`, so that no operator hides there.
 Names definitions(const std::string& code, std::vector<std::string>& unknown) {
   static const std::regex mention(
       R"((extern\s+const|struct)?\s*\b(?:Binary)?OpDef\b\s*(\w+)?\s*(\S))");
-  // What makes a definition of a few words (core/ops/pointwise_rules.h).
+  // The helpers that make a definition in a few words (core/ops/pointwise_rules.h).
   static const std::regex maker(
       R"((OpDef\s+\w+\s*=\s*(?:detail::)?|std::)?\b(?:unary|binary|pair)<)");
   Names names;
@@ -41,7 +40,7 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
     const bool initialised = !name.empty() && (after == "{" || after == "=");
     const bool only_named = name.empty() && std::string("&*:").find(after) != std::string::npos;
     if (before == "struct" || only_named || (!before.empty() && !initialised)) continue;
-    // A function that makes definitions of a few words; what it makes is initialised.
+    // A helper that returns definitions; the definitions that it makes are initialised elsewhere.
     const std::string suffix = at->suffix();
     if (!name.empty() && after == "(" && suffix.starts_with("const char* name")) continue;
     if (!initialised) {
@@ -58,15 +57,15 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
   return names;
 }
 
-// Where definitions are taken apart and put together, for those who make them.
+// Whether a file holds the helpers that make definitions rather than definitions.
 bool is_of_makers(const fs::path& file) {
   const std::string name = file.filename().string();
   return name == "pointwise_rules.h" || name == "op_def.h" ||
          name == "pointwise.h";  // kernels named like makers
 }
 
-// The names in the list of all operators and in those of the pointwise families, and how many
-// operators they stand for: three where one operand may be a number.
+// Names in the lists of all operators and of the pointwise families. `operators` counts what they
+// stand for: a binary name counts three, since either operand may be a number.
 struct Listed {
   Names names;
   std::size_t operators = 0;
@@ -187,10 +186,10 @@ TEST_CASE("Every operator is complete: a shape rule, and a kernel unless it is a
     CHECK((op->cpu.run != nullptr) == (op->view == nullptr));
     CHECK((op->cuda.run != nullptr) == (op->view == nullptr));
     CHECK_FALSE((op->gradient && op->compose));
-    // What is only looked at for its shape is neither kept, used up nor updated.
+    // An input needed only for its shape is neither kept, taken over, destroyed nor updated.
     CHECK((op->shape_only & op->keeps.inputs).empty());
     CHECK((op->shape_only & (op->takes_over | op->destroys | op->updates)).empty());
-    // One way only to use an input's memory.
+    // An input's memory is used in one way only.
     CHECK((op->destroys & (op->takes_over | op->updates)).empty());
     // An operator that writes in place is never merged, folded or reordered.
     CHECK((op->updates.empty() || op->stateful));

@@ -23,7 +23,8 @@
 namespace ebb::tests {
 namespace {
 
-// One number that depends on every element of every floating result, on each in its own way.
+// A scalar that depends on every element of every floating result, with a different weight for
+// each.
 Tensor weighted(const Tensors& results) {
   Tensor total = Tensor::zeros({}, DType::f64);
   double next = 0.8;  // a logistic map, in (0.5, 1.5)
@@ -51,16 +52,17 @@ GradientCheck check(const Sample& sample, std::int64_t batch, GradientCheckOptio
   return check_gradient(function, floating, how);
 }
 
-// Rules are made of operators, each of which is held to its reference on every device. Elements are
-// tried one by one on the CPU; on a GPU, which may be an emulated one, two directions do, and so
-// they do of a batch of one, and of stacks, whose references try their elements one by one.
+// Differences element by element on the CPU, along two random directions elsewhere. Two directions
+// suffice on a GPU, since gradient rules are made of operators that are compared with references on
+// every device. They also suffice for a batch of one, and for stacks, whose references difference
+// each element.
 GradientCheck check(const Sample& sample, std::int64_t batch) {
   const bool is_stack = sample.op == &lstm_op || sample.op == &gru_op;
   const bool one_by_one = on_host() && !is_stack && batch > 1;
   return check(sample, batch, {.order = sample.order, .directions = one_by_one ? 0 : 2});
 }
 
-// A square whose gradient forgets the factor 2.
+// A square whose gradient lacks the factor 2.
 const OpDef wrong_square_op{
     .name = "wrong_square",
     .infer = detail::same_shape,
@@ -69,7 +71,7 @@ const OpDef wrong_square_op{
     .cpu = {cpu::map<functors::Square>},
     .cuda = {cuda::map<functors::Square>}};
 
-// One whose first gradient is right, and whose second one is not.
+// A square whose first gradient is right and whose second is wrong.
 const OpDef half_wrong_op{
     .name = "half_wrong",
     .infer = detail::same_shape,
@@ -91,9 +93,10 @@ TEST_CASE("Every gradient rule agrees with central differences, to the order it 
   }
 }
 
-// Of the others each operator is held to its reference there.
+// Only stacks need this: other gradients are made of operators that against_references.cpp checks
+// at such sizes.
 TEST_CASE("Gradients of stacks agree with differences where their work is cut into pieces") {
-  if (!on_host()) return;  // whose pieces they are
+  if (!on_host()) return;  // only the CPU cuts work like this
   for (const Sample& sample : all_samples(DType::f64)) {
     if (sample.op != &lstm_op && sample.op != &gru_op) continue;
     if (sample.inputs.size() > 20) continue;
@@ -196,7 +199,7 @@ TEST_CASE("The gradients of asinh and acosh are as exact for large numbers as fo
 TEST_CASE("The gradients of asin, acos and atanh are exact next to 1 too") {
   struct Near {
     DType dtype;
-    double epsilon, below;  // 1, where a square loses most of what it is below 1
+    double epsilon, below;  // distance from 1 at which 1 - x * x loses most digits
   };
   for (const Near& near : {Near{DType::f32, 0x1p-23, 0x1.8p-13}, {DType::f64, 0x1p-52, 0x1.8p-28}})
     for (const double at : {1 - near.below, near.below - 1}) {
@@ -247,7 +250,7 @@ TEST_CASE("check_gradient says that it agrees of nothing that it has not tried")
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({kInfinity64})}));
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}));
   const auto logarithm = [](const Tensors& in) { return log(in[0]); };
-  CHECK_FALSE(check_gradient(logarithm, {Tensor::from({-1.})}));  // NaN, of a number
+  CHECK_FALSE(check_gradient(logarithm, {Tensor::from({-1.})}));  // the logarithm of -1 is NaN
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}, {.directions = 1}));
   for (const double step : {0., -1e-5, std::nan(""), kInfinity64})
     CHECK_ERROR(check_gradient(wrong, {x}, {.step = step}), Error, "takes a step above 0");

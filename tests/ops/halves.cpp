@@ -1,4 +1,4 @@
-// Numbers of 16 bits: what is stored, what is computed with, what is rounded.
+// f16 and bf16: storage, arithmetic, rounding.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -28,14 +28,15 @@ Tensor of(const Floats& values, DType dtype) {
 }
 Floats floats(const Tensor& x) { return cast(x, DType::f32).to_vector<float>(); }
 
-// A double that float has as well. Its denormals by their bits: threads that compute flush them.
+// Converts a double that float represents. Builds denormals from their bits, since compute threads
+// flush them to zero.
 float exactly(double x) {
   if (x == 0 || !(std::abs(x) < 0x1p-126)) return static_cast<float>(x);
   const auto bits = static_cast<std::uint32_t>(std::abs(x) * 0x1p149);
   return std::bit_cast<float>(bits | (x < 0 ? 0x80000000u : 0));
 }
 
-// Sign, exponent and fraction taken apart, as the formats are defined.
+// Decodes sign, exponent and fraction as the formats define them.
 double value_of(std::uint16_t bits, int fraction_bits) {
   const int exponent_bits = 15 - fraction_bits;
   const int fraction = bits & ((1 << fraction_bits) - 1);
@@ -72,7 +73,8 @@ void check_all_values(int fraction_bits) {
   }
   CHECK(wrong == 0);
 
-  // Between neighbours: what is halfway goes to the even one, what is not to the nearer.
+  // Around the midpoint of two neighbours: the midpoint rounds to even, the floats beside it to the
+  // nearer neighbour.
   Floats between;
   std::vector<std::uint16_t> expected;
   for (std::uint32_t bits = 0; bits + 1 < 0x8000; ++bits) {
@@ -147,7 +149,7 @@ TEST_CASE("A number beside 16 bits is a float, and so is what becomes of it befo
 }
 
 TEST_CASE("Sums of 16 bits are float sums, rounded at the end") {
-  // One by one in bf16 they would end at 256, in f16 at 2048.
+  // A running sum in bf16 would stop at 256, in f16 at 2048.
   for (const DType half : kHalves) {
     const Tensor ones = Tensor::full({1, 8000}, 1, half);
     CHECK(floats(sum(ones)) == Floats{8000});
@@ -159,7 +161,7 @@ TEST_CASE("Sums of 16 bits are float sums, rounded at the end") {
   }
   CHECK(floats(sum(Tensor::full({70'000}, 1, DType::f16)))[0] ==
         std::numeric_limits<float>::infinity());
-  CHECK(floats(mean(Tensor::full({70'000}, 1, DType::f16))) == Floats{1});  // no sum of f16 between
+  CHECK(floats(mean(Tensor::full({70'000}, 1, DType::f16))) == Floats{1});  // the sum exceeds f16
 }
 
 TEST_CASE("At the ends of their range numbers of 16 bits overflow, vanish and stay NaN") {
@@ -169,7 +171,7 @@ TEST_CASE("At the ends of their range numbers of 16 bits overflow, vanish and st
   CHECK(floats(large + large) == Floats{600, -600, inf, 510});
   CHECK(floats(large * large / large) == Floats{inf, -inf, inf, 255});  // each rounded on its own
   CHECK(floats(of({300}, DType::bf16) * 300) == floats(of({90000}, DType::bf16)));
-  // Denormals of f16 are numbers like others: float has them as normal ones.
+  // Denormals of f16 count as any number: float represents them as normal numbers.
   const Tensor least = of({0x1p-24f, 0x1p-15f, -0x1p-24f}, DType::f16);
   CHECK(floats(least) == Floats{0x1p-24f, 0x1p-15f, -0x1p-24f});
   CHECK(floats(least * 3) == Floats{0x1.8p-23f, 0x1.8p-14f, -0x1.8p-23f});

@@ -119,11 +119,11 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
 }
 
 std::int64_t large_batch(const Sample& sample) {
-  constexpr std::int64_t kElements = 32 * 1024 + 7;  // a piece of kernels/cpu/pieces.h, and a rest
+  constexpr std::int64_t kElements = 32 * 1024 + 7;  // one piece of kernels/cpu/pieces.h and a rest
   std::int64_t batch = 0;
   for (const SampleInput& input : sample.inputs)
     if (input.shape.is_open() && batch == 0) batch = std::min(kElements, sample.largest_batch);
-  for (const SampleInput& input : sample.inputs)  // which may have several open axes
+  for (const SampleInput& input : sample.inputs)  // an input may have several open axes
     while (batch > 1 && with_batch(input.shape, batch).elements() > kElements)
       batch = batch * kElements / (with_batch(input.shape, batch).elements() + kElements);
   return batch;
@@ -152,7 +152,7 @@ RecordedSample::RecordedSample(const Sample& sample, DType dtype, bool open, std
       inputs_.push_back(graph_.placeholder(name, spec.dtype, spec.shape));
     }
   }
-  // Traced, so that what has no input is a node as well.
+  // Tracing records a node even for an operator without inputs.
   ebb::detail::TapeMode mode = ebb::detail::tape_mode();
   mode.tracing = &graph_.state();
   const ebb::detail::TapeModeScope tracing(mode);
@@ -190,7 +190,7 @@ Tensors RecordedSample::node_values(const Tensors& values) const {
     }
   if (given.size() == node().inputs.size()) return given;  // without a session
   given = run(inputs_of(node()), values);
-  given.resize(node().inputs.size());  // without the state
+  given.resize(node().inputs.size());  // drops the state
   return given;
 }
 

@@ -1,4 +1,4 @@
-// What the tests do with a sample: run it eagerly, record it in a graph, take its kernel apart.
+// Tools for samples: run one eagerly, record it in a graph, call its kernel outside any executor.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -15,50 +15,51 @@ namespace ebb::tests {
 
 inline constexpr std::int64_t kBatch = 3;
 
-// Fresh values for the sample's inputs with this batch size; the same for the same arguments.
+// Values for the sample's inputs at this batch size; equal arguments give equal values.
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
 
-// A batch for which the CPU cuts the work on the sample's largest input into two pieces; 0 where
-// no size is open.
+// A batch size for which the CPU cuts the work on the sample's largest input into two pieces; 0
+// without an open size.
 std::int64_t large_batch(const Sample& sample);
 
-// The set of all inputs, or of all outputs, that a definition names in this application.
+// Indices of the inputs or outputs that `positions` names in an application with `count` of them.
 inline IndexSet named(Positions positions, std::size_t count) {
   return IndexSet::among_first(count, positions);
 }
 
 using Bytes = std::vector<std::byte>;
 
-// "" or where the results of an operator are not what its reference makes of the inputs, `slack`
-// times the usual error of its dtype allowed.
+// Compares an operator's results with its reference: "" or a description of the first difference.
+// Allows `slack` times the usual error of the dtype.
 std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attributes& attributes,
                              double slack = 1);
 
-// The same of all operators that a call of such inputs applies: "", or the first that differs.
+// Compares every operator that `call` applies to such inputs, likewise: "" or the first difference.
 std::string unlike_references(const std::vector<SampleInput>& inputs, DType dtype,
                               const std::function<Tensors(const Tensors&)>& call, double slack);
 
-// The call on copies of the inputs that it writes, followed by those inputs' new values.
+// Calls the sample with copies of the inputs that it writes. The results are followed by the new
+// values of these inputs.
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs);
 
-// A sample in a graph of its own: state inputs are variables, the others placeholders, whose batch
-// axis is open if `open`.
+// A sample in a graph of its own: state inputs are variables, the others placeholders. The batch
+// axis of the placeholders is open if `open`.
 class RecordedSample {
  public:
   RecordedSample(const Sample& sample, DType dtype, bool open, std::int64_t batch = kBatch);
 
   const Graph& graph() const noexcept { return graph_; }
   const Tensors& inputs() const noexcept { return inputs_; }
-  // What the call gives, then the state inputs.
+  // Results of the call, then the state inputs.
   const Tensors& outputs() const noexcept { return outputs_; }
   // The node of the sample's operator.
   const Node& node() const;
-  // What a node reads, and what that one does.
+  // Symbolic tensors that a node reads.
   Tensors inputs_of(const Node& node) const;
-  // The values that the sample's node is given, where the sample is given these.
+  // Inputs of the sample's node when the sample's inputs have `values`.
   Tensors node_values(const Tensors& values) const;
 
-  // Values of `fetches`, and after them of the state, with passes or without.
+  // Values of `fetches`, followed by the state's, with or without the graph's passes.
   Tensors run(const Tensors& fetches, const Tensors& values, bool passes = false) const;
 
  private:
@@ -78,19 +79,20 @@ struct KernelCase {
   const OpDef* op;
   Attributes attributes;
   Specs inputs, outputs;
-  // What the memory rule says where these inputs may be destroyed, and nobody reads these outputs.
+  // Answer of the memory rule when `destroyed` inputs may be overwritten and `unwanted` outputs are
+  // not read.
   MemoryNeeds needs(const IndexSet& destroyed = {}, const IndexSet& unwanted = {}) const;
   std::vector<Bytes> input_values;  // in the order of inputs
 
   struct Run {
-    std::vector<Bytes> inputs;   // afterwards; those that are only looked at for their shape: empty
-    std::vector<Bytes> outputs;  // of an operator that updates in place: from output 1 on
-    bool stayed_inside = true;   // nothing around any buffer or the workspace was written
-    std::size_t allocations = 0;  // of the heap, meanwhile
+    std::vector<Bytes> inputs;    // afterwards; empty where only the shape is needed
+    std::vector<Bytes> outputs;   // without output 0 if the operator updates in place
+    bool stayed_inside = true;    // nothing around any buffer or the workspace was written
+    std::size_t allocations = 0;  // on the heap, during the run
   };
-  // Runs the kernel with outputs and workspace full of `garbage`, and with output 0 in the memory
-  // of input `alias`, if that is not negative. The outputs of `unwanted` get no memory. The inputs
-  // of `destroyed` may be written over.
+  // Runs the kernel on outputs and workspace filled with `garbage`. Output 0 shares the memory of
+  // input `alias` unless that is negative. Outputs in `unwanted` get no memory; inputs in
+  // `destroyed` may be overwritten.
   Run run(std::byte garbage, int alias = -1, const IndexSet& unwanted = {},
           const IndexSet& destroyed = {}) const;
 };

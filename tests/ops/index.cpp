@@ -1,4 +1,4 @@
-// Indices that repeat or are out of range, and what is refused.
+// Operators by index: repeated indices, indices out of range, refusals.
 #include "ebb/core/ops/index.h"
 
 #include <cmath>
@@ -61,7 +61,7 @@ TEST_CASE("on a GPU nothing is added at an index out of range, and it has no gra
     CHECK(floats(z) == Floats{1, 1, 1, 1});
     CHECK(floats(gradients(sum(z * 3), {values})[0]) == Floats{3, 0, 0, 3, 3, 3});
 
-    // In the second derivative of what is chosen, that of its gradient.
+    // In second derivatives too, dy of an index out of range has the gradient 0.
     const Tensor rows = Tensor::full({2, 2}, 2, dtype).with_grad();
     const Tensor dy = Tensor::full({3, 2}, 1, dtype).with_grad();
     const Tensor chosen = index_select(rows, Tensor::from({1, 2, -1}));
@@ -88,7 +88,7 @@ TEST_CASE("what is added several times is added in the order of the indices") {
                       Tensor::from(values, parts))
               .to_vector<float>() == sums);
   }
-  // Parts of one row: each number of the first column is added to the sum of those before.
+  // Elements that go to the same row are added one after the other, in the order of the indices.
   const Floats large = {1e8f, 1, 1, -1e8f, 1, 0.5f};
   float sum = 0;
   for (const float value : large) sum += value;

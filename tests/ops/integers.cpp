@@ -1,5 +1,5 @@
-// Arithmetic on integers and sums of them: every pair of bytes, the ends of the wider types, what
-// is beyond doubles, and what is refused.
+// Integer arithmetic and sums: every pair of bytes, the limits of the wider types, values that a
+// double cannot represent, refusals.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ namespace {
 __extension__ typedef __int128 Wide;
 __extension__ typedef unsigned __int128 WideUnsigned;
 
-// What wraps around.
+// Result of an operation that wraps around in T.
 template <class T>
 T wrapped(Wide value) {
   return static_cast<T>(static_cast<std::make_unsigned_t<T>>(value));
@@ -25,7 +25,7 @@ Wide quotient(Wide a, Wide b) {
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
 }
 
-// All operations on these tensors of a and b, which broadcast to the pairs (x, y).
+// Checks all operations on tensors a and b, which broadcast to `pairs` (x, y).
 template <class T>
 void check_all(const Tensor& a, const Tensor& b, const std::vector<std::pair<Wide, Wide>>& pairs) {
   const auto check = [&](const char* what, const Tensor& result, auto formula) {

@@ -1,4 +1,4 @@
-// Whether what definitions keep for their gradients is worth the memory.
+// Each definition keeps for its gradient exactly what the gradient rule reads.
 #include <cstring>
 
 #include "ebb/core/kernels/recurrent.h"
@@ -14,7 +14,7 @@
 namespace ebb::tests {
 namespace {
 
-// A gradient rule's view of a node, with values of our choice.
+// A gradient rule's view of a node, with values that the test chooses.
 class GivenValues final : public GradientContext {
  public:
   GivenValues(const Node& node, const IndexSet& wants, Tensors inputs, Tensors outputs, Tensors dys)
@@ -25,7 +25,7 @@ class GivenValues final : public GradientContext {
         dys_(std::move(dys)) {}
   bool wants(int i) const noexcept override { return wants_.has(static_cast<std::size_t>(i)); }
   const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
-  // A handle more, so that the rule cannot take over what the next call needs.
+  // Holds a second handle, so that the rule cannot take over memory that the next call needs.
   Tensor&& take_dy(int i) const noexcept override {
     return std::move(taken_ = dys_[static_cast<std::size_t>(i)]);
   }
@@ -45,7 +45,7 @@ Tensor changed_by(const Tensor& tensor, const Change& change) {
   return Tensor::from(values, tensor.shape());
 }
 
-// Other values of the same kind.
+// Different values of the same shape and dtype.
 Tensor changed(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::f64:
@@ -73,7 +73,7 @@ std::vector<Bytes> bytes_of_all(const Tensors& tensors) {
   return all;
 }
 
-// Its gradient rule, called directly with all values at hand.
+// The gradient rule of a sample's operator, called directly with all values at hand.
 struct Rule {
   Rule(const Sample& sample, const RecordedSample& recorded) : node(recorded.node()) {
     inputs = recorded.node_values(make_inputs(sample, DType::f64));
@@ -115,7 +115,7 @@ IndexSet set_of(const std::vector<std::size_t>& indices) {
   return set;
 }
 
-// Which inputs want a gradient: every choice of a few, of many all at once and each alone.
+// Sets of inputs that want a gradient: every subset of a few; of many, all of them and each alone.
 std::vector<IndexSet> choices(const std::vector<std::size_t>& among) {
   std::vector<IndexSet> all;
   if (among.size() > 5) {
@@ -140,7 +140,8 @@ TEST_CASE("A gradient rule reads all that its definition keeps for it, and nothi
     const bool is_recurrent = sample.op == &lstm_op || sample.op == &gru_op;
     const RecordedSample recorded(sample, DType::f64, false);
     const Rule rule(sample, recorded);
-    // Without a choice by what is wanted, what any of the gradients reads has to be kept.
+    // A definition that does not choose by wanted gradients keeps whatever any of them reads, so
+    // all are wanted at once.
     const bool chooses = op.keeps_input || op.keeps_output;
     for (const IndexSet& wants :
          chooses ? choices(rule.floating) : std::vector{set_of(rule.floating)}) {
@@ -154,15 +155,15 @@ TEST_CASE("A gradient rule reads all that its definition keeps for it, and nothi
       for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
         INFO(where() << ", input " << i);
         const bool reads = rule.gradients(wants, static_cast<int>(i), -1) != expected;
-        // lstm and gru keep their biases unread: where they stand depends on attributes, and they
-        // are parameters, which live anyway.
+        // lstm and gru keep their biases unread: their positions depend on attributes, and as
+        // parameters they stay alive anyway.
         const bool is_bias = is_recurrent && rule.inputs[i].rank() == 1;
         CHECK((reads || is_bias) == keeps_input(op, i, wants));
       }
       for (std::size_t i = 0; i < rule.outputs.size(); ++i) {
         INFO(where() << ", output " << i);
         const bool reads = rule.gradients(wants, -1, static_cast<int>(i)) != expected;
-        // They keep their sequence, of which no state counts where all sequences have one step.
+        // They keep the output sequence. No state in it is read where every sequence has one step.
         const bool may_be_short =
             i == 0 && is_recurrent && rule.node.attributes.get<RecurrentAttributes>().has_lengths;
         CHECK((reads || may_be_short) == keeps_output(op, i, wants));

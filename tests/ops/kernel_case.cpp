@@ -16,11 +16,11 @@ constexpr std::byte kGuardByte{0xA5};
 Runtime& runtime() { return Device::cpu().runtime(); }
 const DeviceKernel& kernel_of(const OpDef& op) { return ebb::kernel_of(op, runtime()); }
 
-// Buffers of the device with guards around each, aligned as the allocator's are, in one block: what
-// they hold is copied at once, since each copy to the host waits for the device.
+// Device buffers in one block, each between guards and aligned as the allocator aligns. One block
+// means one copy to the host, since each copy waits for the device.
 class GuardedBuffers {
  public:
-  // Of these values, and scratch of so many bytes of `garbage` behind them.
+  // Holds `values`, followed by scratch of `scratch_bytes` filled with `garbage`.
   GuardedBuffers(const std::vector<Bytes>& values, std::size_t scratch_bytes, std::byte garbage)
       : scratch_bytes_(scratch_bytes) {
     Bytes image(kGuard, kGuardByte);
@@ -51,7 +51,7 @@ class GuardedBuffers {
   Content content() const {
     Content content;
     const Bytes image = read(0, scratch_);
-    std::size_t guard = 0;  // where the one before the next buffer begins
+    std::size_t guard = 0;  // start of the guard before the next buffer
     const auto pass_guard = [&](const Bytes& of, std::size_t end) {
       for (; guard < end; ++guard) content.stayed_inside &= of[guard] == kGuardByte;
     };

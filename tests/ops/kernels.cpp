@@ -1,4 +1,4 @@
-// Kernels by themselves: they do what their memory rule declared and nothing else.
+// Kernels called directly: they do what their memory rule declares and nothing else.
 #include <set>
 
 #include "ebb/core/ops/attention.h"
@@ -32,7 +32,7 @@ constexpr std::byte kZero{0}, kNoise{0xEE};
 }  // namespace
 
 TEST_CASE("A kernel writes all of its outputs, nothing else, and takes nothing from the heap") {
-  // Whose products a library computes, which may take scratch of its own to pack matrices into.
+  // A library computes their products and may take scratch of its own to pack matrices.
   const std::set<const OpDef*> packing = {&matmul_op,
                                           &dense_op,
                                           &dense_activated_op,
@@ -51,10 +51,10 @@ TEST_CASE("A kernel writes all of its outputs, nothing else, and takes nothing f
       [](const OpDef&) { return true; },
       [&](const KernelCase& kernel) {
         const auto first = kernel.run(kZero);    // the first call may make a thread's state
-        const auto second = kernel.run(kNoise);  // what was in its memory before must not matter
+        const auto second = kernel.run(kNoise);  // old contents of memory must not matter
         CHECK(first.stayed_inside);
         CHECK(second.stayed_inside);
-        for (std::size_t i = 0; i < kernel.outputs.size(); ++i)  // gaps in what is opaque stay gaps
+        for (std::size_t i = 0; i < kernel.outputs.size(); ++i)  // opaque outputs may have gaps
           if (!kernel.op->gradient_outputs.has(i)) CHECK((first.outputs[i] == second.outputs[i]));
         CHECK((first.inputs == second.inputs));
         for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
@@ -116,7 +116,7 @@ TEST_CASE("An output that is left out changes nothing about the others") {
           for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
             if (unwanted.has(i)) continue;
             INFO("output " << i);
-            // What is opaque is compared by what is made of it.
+            // Opaque outputs are compared elsewhere, by the gradients that are made of them.
             if (!gradient_only.has(i)) CHECK((without.outputs[i] == with.outputs[i]));
           }
         };
@@ -124,7 +124,7 @@ TEST_CASE("An output that is left out changes nothing about the others") {
         for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
           INFO("without output " << i << ", then with it alone");
           if (!optional.has(i)) continue;
-          // Of many layers the first and the last.
+          // Deep stacks have many outputs: tries the first and the last of them.
           if (i >= 6 && i + 4 < kernel.outputs.size()) continue;
           compare({i});
           IndexSet others;

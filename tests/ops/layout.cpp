@@ -1,4 +1,4 @@
-// Operators that move elements, by what their users see.
+// Operators that move elements, as their users see them.
 #include "ebb/core/ops/layout.h"
 
 #include <functional>
@@ -44,7 +44,7 @@ TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the
   CHECK(is(roll(counted({2, 3}), 1, -1), {2, 3}, {2, 0, 1, 5, 3, 4}));
   CHECK(is(roll(counted({1, 2}), 5, 0), {1, 2}, {0, 1}));
   const Tensor still = counted({4});
-  CHECK(roll(still, -8, 0).impl() == still.impl());  // which moves nothing: x itself
+  CHECK(roll(still, -8, 0).impl() == still.impl());  // moves nothing and returns x itself
   CHECK(is(roll(counted({0, 2}), 5, 0), {0, 2}, {}));
   CHECK(roll(cast(counted({3}), DType::u8), 1, 0).to_vector<std::uint8_t>() ==
         std::vector<std::uint8_t>{2, 0, 1});
@@ -56,7 +56,7 @@ TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the
   const Tensor most = Tensor::zeros({1 << 20}, DType::f32, small);
   memory::set_limit(small, most.bytes());
   CHECK_ERROR(roll(most, 1, 0), OutOfMemory, "layout.cpp:" + std::to_string(run + 4));
-  Graph graph;  // of an open axis by no more than its size
+  Graph graph;  // rolls an open axis by at most its size
   const Tensor open = graph.placeholder("x", DType::f32, {-1}), rolled = roll(open, 2, 0);
   Session session(graph);
   CHECK(is(session.run(rolled, {{open, counted({3})}}), {3}, {1, 2, 0}));

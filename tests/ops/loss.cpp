@@ -1,4 +1,4 @@
-// Losses where nothing is left to count, or a number is too large, and what they refuse.
+// Losses: nothing left to count, numbers too large, refusals.
 #include "ebb/core/ops/loss.h"
 
 #include <cmath>
@@ -31,7 +31,7 @@ TEST_CASE("The mean of no row is NaN, the sum 0, and an ignored row has no gradi
   CHECK(g[0] == 0);
   CHECK(g[1] == 0);
   CHECK(std::abs(g[3] - 1 / (1 + std::exp(-1.0))) < 1e-15);
-  // A class that is masked out, and not asked for.
+  // A masked class with probability 0.
   const Tensor masked = Tensor::from({{1.0, -std::numeric_limits<double>::infinity(), 3.0}});
   const Tensor p = Tensor::from({{0.5, 0.0, 0.5}});
   CHECK(std::isfinite(values_of(softmax_cross_entropy(masked, p))[0]));

@@ -1,4 +1,4 @@
-// Operators of any number of inputs: no input is too far behind to be in a set.
+// Operators with any number of inputs: sets of inputs hold every index.
 #include <algorithm>
 
 #include "ebb/core/autodiff/recompute.h"
@@ -23,7 +23,7 @@ void like_first(Inference& inference) {
   inference.output(inference.inputs[0].dtype, inference.inputs[0].shape);
 }
 
-// Element by element; `to` may be any of the inputs.
+// Works element by element, so `to` may be any of the inputs.
 void add_squares(std::span<const Buffer> inputs, float* to) {
   for (std::int64_t i = 0; i < inputs[0].elements(); ++i) {
     float total = 0;
@@ -36,8 +36,8 @@ constexpr auto run_sum_of_squares = [](const KernelContext& c) -> Status {
   add_squares(c.inputs, c.outputs[0].as<float>());
   return {};
 };
-// The sum of the squares of all inputs. It keeps those whose gradient is wanted, and lives in one
-// from the 33rd on.
+// Sum of the squares of all inputs. Keeps the inputs whose gradient is wanted. The output may take
+// over any input from the 33rd on.
 const OpDef sum_of_squares_op{
     .name = "sum_of_squares",
     .infer = like_first,
@@ -82,7 +82,8 @@ constexpr auto memory_of_scratch = [](const MemoryQuery& q) -> MemoryNeeds {
   const bool needs = scratch_input(q.inputs.size(), q) == q.inputs.size();
   return {.workspace_bytes = needs ? q.outputs[0].bytes() : 0};
 };
-// The same, made in an input that it may destroy, or else in workspace, and copied from there.
+// Sum of squares that is made in an input that it may destroy, else in workspace, and then copied
+// to the output.
 const OpDef scratch_op{.name = "scratch",
                        .infer = like_first,
                        .destroys = from(32),
@@ -95,7 +96,7 @@ Tensor applied(const OpDef& op, const Tensors& in, std::size_t expiring = ~std::
   return apply(op, inputs, {}, {})[0];
 }
 
-// Whole numbers, whose sums and products are exact.
+// Whole numbers, so that sums and products are exact.
 Tensor values_of_input(std::size_t i, std::int64_t elements = 2) {
   std::vector<float> values(static_cast<std::size_t>(elements));
   for (std::size_t j = 0; j < values.size(); ++j)
@@ -116,7 +117,7 @@ Lists values_of(const Tensors& tensors) {
   return values;
 }
 
-// Of y^2, with y the sum of the squares: 4 y x, and of that 8 x^2 + 4 y.
+// Gradients of y^2, where y is the sum of squares: the first is 4 y x, the second 8 x^2 + 4 y.
 Lists expected(std::size_t count, std::size_t k) {
   Lists values(2, std::vector<float>(2));
   for (std::size_t j = 0; j < 2; ++j) {
@@ -132,7 +133,7 @@ Lists expected(std::size_t count, std::size_t k) {
   return values;
 }
 
-// The same two by reverse mode.
+// The first two gradients of y^2 by reverse mode, to compare with expected().
 Tensors two_gradients(const Tensors& in, std::size_t k, bool recomputed) {
   const auto function = [](const Tensors& x) -> Tensors { return {applied(sum_of_squares_op, x)}; };
   const Tensor y = recomputed ? recompute(function, in)[0] : function(in)[0];

@@ -1,4 +1,4 @@
-// What eager operators take from the allocator is what their definitions declare.
+// Eager operators take from the allocator what their definitions declare.
 #include <array>
 
 #include "ebb/core/device/runtime.h"
@@ -26,8 +26,7 @@ struct Applied {
     attributes = node.attributes;
     values = recorded.node_values(make_inputs(sample, dtype, batch));
   }
-  // The inputs of `expiring` are handed over as temporaries; nobody reads the outputs of
-  // `unwanted`.
+  // Hands over the inputs of `expiring` as temporaries; nobody reads the outputs of `unwanted`.
   Tensors run(const IndexSet& expiring = {}, const IndexSet& unwanted = {}) const {
     InlineVector<Input, 16> inputs(values.begin(), values.end());
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].expiring = expiring.has(i);
@@ -39,7 +38,7 @@ struct Applied {
   Tensors values;
 };
 
-// Of those for which `which` says so.
+// Bytes of the tensors i for which which(i) is true.
 template <class Which>
 std::size_t bytes_of_all(const Tensors& tensors, const Which& which) {
   std::size_t bytes = 0;
@@ -90,7 +89,7 @@ TEST_CASE("An eager operator destroys what expires, takes no workspace for it, a
       const Tensors copied = application.run();
       const std::size_t outputs = bytes_of_all(copied, [](std::size_t) { return true; });
       {
-        const Tensors held = application.values;  // somebody still needs them
+        const Tensors held = application.values;  // another handle still needs them
         const std::size_t before = requested();
         allocator().reset_peaks();
         const Tensors results = application.run(destroys);
@@ -146,7 +145,7 @@ TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing
       }
 
     Tensors results = application.run();
-    // What output 0 holds anyway counts once.
+    // Output 0 is held anyway, so memory that it shares counts once.
     std::size_t expected = op.view ? application.values[0].bytes() : results[0].bytes();
     expected += bytes_of_all(application.values, [&](std::size_t i) {
       return keeps_input(op, i, wants) && !(i == 0 && op.view);
@@ -164,7 +163,7 @@ TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing
 TEST_CASE("On a simulated device every operator takes the bytes that it takes on the real one") {
   const Device twin = Device::simulated("cpu", std::size_t{1} << 30);
   for (const Sample& sample : all_samples(DType::f32)) {
-    if (sample.inputs.empty()) continue;  // is on no device: tests/core/devices.cpp
+    if (sample.inputs.empty()) continue;  // no input names a device: tests/core/devices.cpp
     INFO(sample.name);
     const auto figures_on = [&](const Device& device) {
       Tensors inputs;

@@ -1,4 +1,4 @@
-// Eager and graph, by every operator.
+// Every operator gives the same in eager mode and in a graph.
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
@@ -8,7 +8,7 @@
 namespace ebb::tests {
 namespace {
 
-// "" or which of the tensors differ.
+// "" or a description of the first pair of tensors that differ.
 std::string difference(const Tensors& a, const Tensors& b) {
   if (a.size() != b.size()) return "the numbers of results differ";
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -69,7 +69,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Every operator and its gradient are the same bits for any number of threads") {
-  if (!on_host()) return;  // whose threads they are
+  if (!on_host()) return;  // only the CPU has worker threads
   for (const Sample& sample : all_samples(DType::f32)) {
     INFO(sample.name);
     Tensors first;

@@ -1,5 +1,5 @@
-// Whatever an operator refuses, it says in the name of the function that was called, with the
-// user's line: in both modes, and where the function is made of others.
+// Refusals name the function that was called and the user's line. This holds in both modes, and for
+// functions composed of others.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -24,13 +24,13 @@ using Call = std::function<void(Operands x)>;
 
 constexpr CallSite kUser{"user.cpp", 42};
 
-// A public function, operands that it takes, and calls of it, with these operands, that it refuses.
+// A public function, the operands that it takes, and calls with these operands that it refuses.
 struct Function {
   std::string name;
   std::vector<Spec> takes;
   Call call;
   std::vector<Call> refused;
-  std::size_t optional;  // from which operand on they may hold nothing
+  std::size_t optional;  // first operand that may be undefined
 };
 
 Spec f32(const Shape& shape) { return {DType::f32, shape}; }
@@ -46,7 +46,7 @@ Tensors tensors_of(Operands x) {
   return tensors;
 }
 
-// A call of a row, with its operands x.
+// A call in a row of the table, with operands x.
 #define CALL(...) [=]([[maybe_unused]] Operands x) { __VA_ARGS__; }
 
 std::vector<Function> functions() {
@@ -62,7 +62,7 @@ std::vector<Function> functions() {
     put(name, {kMatrix, kMatrix}, CALL(function(x[0], x[1])));
   };
 
-// Every pointwise operator of the lists that has no parameters.
+// Every pointwise operator without parameters in the lists.
 #define EBB_UNARY(name, Functor) unary(#name, name);
 #define EBB_BINARY(name, Functor) binary(#name, name);
 #define EBB_PAIR(name, Functor) binary(#name, name);
@@ -229,7 +229,7 @@ std::vector<Function> functions() {
       CALL(conv_transpose1d(x[0], x[1], x[2], {.stride = 2})),
       {CALL(conv_transpose1d(x[0], x[1], x[2], {.output_padding = 1})),
        CALL(conv_transpose1d(x[0], x[1], x[2], {.padding = 9}))});
-  put("conv_transpose1d",  // which pads x
+  put("conv_transpose1d",  // here it pads x
       {row, f32({4, 3, 2})},
       CALL(conv_transpose1d(x[0], x[1], {.output_padding = 1, .dilation = 2})),
       {CALL(conv_transpose1d(x[0], x[1], {.groups = 3}))});
@@ -326,8 +326,8 @@ std::vector<Function> functions() {
   return table;
 }
 
-// "" where a call is taken, or refused in the name of the function and with the user's line; what
-// was said in its place.
+// "" where the call is accepted, or refused with the function's name and the user's line. Otherwise
+// the message that was given instead.
 std::string misnamed(const std::string& name, const std::function<void()>& call,
                      bool must_refuse = true) {
   try {
@@ -340,7 +340,7 @@ std::string misnamed(const std::string& name, const std::function<void()>& call,
   return must_refuse ? "it was taken" : "";
 }
 
-// The operands of a function, eager or of a graph, one of which may be a wrong one.
+// Operands of a function, eager or symbolic, one of which may be replaced by a wrong one.
 class Arguments {
  public:
   Arguments(const Function& function, bool symbolic) : function_(function), symbolic_(symbolic) {
@@ -348,7 +348,7 @@ class Arguments {
   }
 
   Tensor make(const Spec& spec) { return make(spec, graph_, Device::cpu()); }
-  // Of another graph, or on another device.
+  // A tensor of another graph or on another device.
   Tensor elsewhere(const Spec& spec) {
     return make(spec, other_graph_, Device::simulated("cpu", std::size_t{1} << 30));
   }
@@ -360,12 +360,13 @@ class Arguments {
     return misnamed(
         function_.name, [&] { call(x); }, must_refuse);
   }
-  // In a graph that cannot be extended: what it is made of cannot be either.
+  // Calls the function while its graph cannot grow. The error must name the function rather than an
+  // operator that it is composed of.
   std::string said_of_closed() const {
     const GraphState::Reading reading(graph_.state());
     return said(function_.call, false);
   }
-  // With this tensor in the place of one.
+  // Calls the function with `wrong` as operand `at`.
   std::string said(std::size_t at, const Tensor& wrong, bool must_refuse = false) const {
     return said(function_.call, must_refuse, at, {wrong, kUser});
   }
@@ -385,7 +386,7 @@ class Arguments {
   std::vector<Tensor> tensors_;
 };
 
-// The functions of tensors that a header of core/ops/ declares for users.
+// Functions of tensors that the headers of core/ops/ declare for users.
 std::set<std::string> declared() {
   namespace fs = std::filesystem;
   const std::regex internal("namespace detail \\{[^]*?\\n\\}"),
@@ -422,7 +423,7 @@ TEST_CASE("What a function refuses is said in its name and with the user's line"
     for (const Function& function : functions()) {
       INFO(function.name << (symbolic ? ", in a graph" : ", eager"));
       Arguments with(function, symbolic);
-      // The table is right: what is refused below is what is wrong.
+      // The table's own call is accepted, so the refusals below are due to the changed operand.
       if (!symbolic) CHECK(with.said(function.call, true) == "it was taken");
       for (const Call& call : function.refused) CHECK(with.said(call, true) == "");
       if (symbolic) CHECK(with.said_of_closed() == "");
@@ -431,7 +432,8 @@ TEST_CASE("What a function refuses is said in its name and with the user's line"
         INFO("operand " << i);
         CHECK(with.said(i, Tensor(), i < function.optional) == "");
         if (i == 0) CHECK(with.said(function.call, false, i, {2, kUser}) == "");
-        // Of what is only like it, no values are read.
+        // sum_like and expand_as use only the second operand's shape, so it may be on another
+        // device.
         const bool must_refuse =
             function.takes.size() > 1 &&
             (symbolic || (function.name != "sum_like" && function.name != "expand_as"));

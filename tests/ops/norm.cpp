@@ -1,4 +1,4 @@
-// Normalisations in a graph, and what they refuse.
+// Normalisations in a graph, and their refusals.
 #include "ebb/core/ops/norm.h"
 
 #include "ebb/core/autodiff/reverse.h"

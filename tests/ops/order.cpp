@@ -1,4 +1,4 @@
-// What knows the order of numbers, at NaN, equals and zeros.
+// Sorting, extremes, running sums and products, at NaN, equal values and zeros.
 #include "ebb/core/ops/order.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST_CASE("NaN counts as larger than any number where elements are put into orde
     CHECK(topk(x, 3).indices.to_vector<std::int64_t>() == Longs{1, 4, 3});
     CHECK(topk(x, 2, {.largest = false}).indices.to_vector<std::int64_t>() == Longs{2, 7});
   }
-  // Looked for one by one in a long row.
+  // A long row, where topk keeps only the best elements so far.
   Floats values(3000, 1.f);
   values[2000] = kNaN;
   values[2999] = -kInfinity;
@@ -101,7 +101,7 @@ TEST_CASE("running products of nothing are nothing, and those of integers wrap a
   const Tensor whole = Tensor::from({65'537, 65'537, 3});
   CHECK(cumprod(whole, 0).to_vector<std::int32_t>() ==
         std::vector<std::int32_t>{65'537, 131'073, 393'219});
-  const std::uint64_t large = 0xFFFFFFFB;  // whose square no double holds
+  const std::uint64_t large = 0xFFFFFFFB;  // its square is not exact in a double
   CHECK(cumprod(Tensor::from(Longs{0xFFFFFFFB, 0xFFFFFFFB, 7}), 0).to_vector<std::int64_t>() ==
         Longs{0xFFFFFFFB, static_cast<std::int64_t>(large * large),
               static_cast<std::int64_t>(large * large * 7)});
@@ -118,8 +118,8 @@ TEST_CASE("the gradient of running products takes no more at once than three f64
 }
 
 namespace {
-// A polynomial of no squares: coefficients by the set of x that a term is the product of, bit by
-// bit.
+// A polynomial in which no x[i] is squared. Coefficients are indexed by the bit set of the x[i] in
+// the term.
 using Polynomial = Doubles;
 
 Polynomial derivative(const Polynomial& f, std::size_t i) {
@@ -138,7 +138,8 @@ double value(const Polynomial& f, const Doubles& x) {
   return sum;
 }
 
-// "" where derivatives of every order, each of the one before times v, are those of the polynomial.
+// Compares derivatives of every order with the polynomial's, eager and in a graph. Each order
+// differentiates the gradient before it times v. Returns "" or the first order that differs.
 std::string difference(Polynomial f, const Doubles& row, DType dtype,
                        const std::function<Tensor(const Tensor&)>& function) {
   const Doubles v = {1, -2, 3, -4, 5};
@@ -209,7 +210,7 @@ TEST_CASE("gradients of products of long rows and of none, over any axes, are ri
   row[1300] = 0;
   double before = 1;
   for (std::size_t i = 0; i < kSize; ++i) {
-    double behind = 1;  // from the element on, with 1 in its place
+    double behind = 1;  // product of the elements after i
     for (std::size_t k = i; k < kSize; ++k) {
       if (k > i) behind *= row[k];
       expected[i] += before * behind;
@@ -217,7 +218,7 @@ TEST_CASE("gradients of products of long rows and of none, over any axes, are ri
     others[i] = before * behind;
     before *= row[i];
   }
-  // Columns of it, too.
+  // A matrix whose columns are this row.
   for (const std::int64_t columns : {1, 40}) {
     CAPTURE(columns);
     const Tensor rows = broadcast_to(reshape(Tensor::from(row), {-1, 1}), {-1, columns}),
@@ -255,7 +256,7 @@ TEST_CASE(
 
 TEST_CASE("the gradient of running products of 16 bits is summed in float") {
   Doubles values(2000, 1);
-  values[0] = 64;  // 2000 times it is more than f16 holds
+  values[0] = 64;  // 2000 times 64 exceeds f16
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const Tensor x = cast(Tensor::from(values), dtype).with_grad();
     const Doubles slope = doubles(gradients(sum(cumprod(x, 0)), {x})[0]);

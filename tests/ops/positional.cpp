@@ -1,5 +1,5 @@
-// What may stand in a call without its name: axes, and the options' obvious first field. Each is
-// the same as with its name, bit for bit.
+// Arguments that may be given without their name: axes, and the first field of options. The result
+// is bit for bit the same as with the name.
 #include <array>
 #include <concepts>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace ebb::tests {
 namespace {
 
-// Of shape, dtype and bits.
+// Whether two tensors are equal in shape, dtype and bits.
 bool same(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && bytes_of(a) == bytes_of(b);
 }
@@ -21,7 +21,7 @@ Tensor numbers() {
   return Tensor::from({{0.5, 2.0, -1.0}, {4.0, 0.25, 3.0}, {1.0, -2.0, 0.75}, {2.5, 1.5, -0.5}});
 }
 
-// The ways to name axes of x [4, 3], and what each stands for.
+// The ways to name axes of x [4, 3], each against the list of axes that it stands for.
 #define EBB_CHECK_AXES(f, x)                                                          \
   {                                                                                   \
     const Tensor t = x;                                                               \
@@ -114,7 +114,7 @@ TEST_CASE("A reduction, a delta and a beta stand alone in losses") {
     CHECK(same(softmax_cross_entropy(x, labels, how),
                softmax_cross_entropy(x, labels, {.reduction = how})));
   }
-  // In braces it is the options' first field, or nothing of them.
+  // Braces set the first field of the options, or none of them.
   CHECK(same(mse(x, y, {LossReduction::sum}), mse(x, y, LossReduction::sum)));
   CHECK(same(mse(x, y, {}), mse(x, y)));
   CHECK(same(huber(x, y, {}), huber(x, y)));
@@ -135,7 +135,7 @@ TEST_CASE("A dtype, a step and columns stand alone where tensors are made") {
   CHECK(same(eye(2, 3), eye(2, {.columns = 3})));
   CHECK(same(eye(2, DType::i64), eye(2, {.dtype = DType::i64})));
   const int run = __LINE__ + 1;
-  CHECK_ERROR(arange(0, 1, 0.25), Error, line(run));  // of integers: a dtype is wanted
+  CHECK_ERROR(arange(0, 1, 0.25), Error, line(run));  // integers unless a dtype is given
 }
 
 TEST_CASE("What a distribution is made of stands alone, as in the functions like a tensor") {
@@ -194,18 +194,18 @@ TEST_CASE("A mask, an epsilon, a phase and a list of layers stand alone") {
   CHECK(same(gru(q, {gates}, {}).sequence, gru(q, std::array{gates}).sequence));
 }
 
-// What could mean two things does not compile.
+// Arguments that could mean two things do not compile.
 template <class X>
 concept NormOfANumber = requires(const X& x) {
   norm(x, 1);
-};  // p elsewhere, and an axis
+};  // p or an axis
 static_assert(!NormOfANumber<Tensor>);
 template <class X>
 concept SumKeeping = requires(const X& x) {
   sum(x, {0, true});
 }
 || requires(const X& x) { sum(x, {true}); }
-|| requires(const X& x) { sum(x, true); };  // .keep, and axis 1
+|| requires(const X& x) { sum(x, true); };  // .keep or axis 1
 static_assert(!SumKeeping<Tensor>);
 template <class X>
 concept SortDescending = requires(const X& x) {

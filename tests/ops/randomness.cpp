@@ -114,7 +114,7 @@ TEST_CASE("A graph draws anew in every run, and each place of its own") {
   const auto values = two_runs();
   CHECK(values[0] != values[1]);
   CHECK(values[0] != values[2]);
-  CHECK(two_runs() == values);  // another session of that seed begins again
+  CHECK(two_runs() == values);  // a new session with that seed begins again
 }
 
 TEST_CASE("A graph's lstm draws anew in every run, of captured sequences as well") {

@@ -1,5 +1,5 @@
-// What each operator computes, written a second time: plain loops over doubles that share no code
-// with its kernel, its gradient or the operators it is composed of.
+// References: the values of each operator, written a second time. They are plain loops over doubles
+// that share no code with the kernel, the gradient or the operators that it is composed of.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace ebb::tests {
 
-// A tensor's values, whatever its dtype, row-major.
+// Values of a tensor of any dtype, row-major.
 struct Array {
   Shape shape;
   std::vector<double> values;
 
   Array() = default;
-  // Zeros.
+  // Makes an array of zeros.
   explicit Array(const Shape& of) : shape(of), values(static_cast<std::size_t>(of.elements())) {}
   double& operator[](std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
   double operator[](std::int64_t i) const { return values[static_cast<std::size_t>(i)]; }
@@ -24,11 +24,11 @@ struct Array {
 };
 using Arrays = std::vector<Array>;
 
-// One application. Inputs that are only looked at for their shape have values nevertheless.
+// One application of an operator. Even inputs that are needed only for their shape have values.
 struct Application {
   const Arrays& inputs;
   const Attributes& attributes;
-  // What the shape rule said, for dtypes, and for shapes that only the caller knows (a reshape's).
+  // Result of the shape rule: gives dtypes, and shapes that only the caller knows (as in reshape).
   std::span<const Spec> outputs;
 
   const Array& operator[](std::size_t i) const { return inputs[i]; }
@@ -40,12 +40,12 @@ struct Application {
 
 struct Reference {
   const OpDef* op;
-  // Every output but those that are opaque; of an operator that updates in place, the new values of
-  // the inputs that it updates.
+  // Computes every output that is not opaque. For an operator that updates in place: the new values
+  // of the inputs that it updates.
   std::function<Arrays(const Application&)> compute;
-  double error = 0;  // of the reference itself, relative
-  // Unit roundoffs that a result of 16 bits may be off: more than one where the operator is given,
-  // or keeps, what has been rounded before.
+  double error = 0;  // relative error of the reference itself
+  // Allowed error of 16-bit results in unit roundoffs. More than one where the operator is given,
+  // or keeps, values that were already rounded.
   double roundings = 1;
 };
 
@@ -57,10 +57,10 @@ struct References {
   }
 };
 
-// One for every operator: those that samples carry, and those of whole families.
+// One reference for every operator, from its sample or from its family.
 std::vector<Reference> all_references();
 
-// The families, each beside its samples.
+// References of families, each next to its samples.
 void add_reduce_references(References& references);
 void add_linear_references(References& references);
 void add_conv_references(References& references);
@@ -80,19 +80,19 @@ void add_update_references(References& references);
 void add_memory_figure_references(References& references);
 void add_optim_references(References& references);
 
-// f of each element.
+// Applies f to each element.
 Array map(const Array& x, const std::function<double(double)>& f);
 
-// NumPy's rule: axes are aligned at the end, and one of size 1 is repeated.
+// Broadcasts by NumPy's rule: shapes are aligned at the end, and axes of size 1 are repeated.
 Shape broadcast(const Shape& a, const Shape& b);
-// f of each element of a and the one of b that it meets.
+// Applies f to the pairs of elements that broadcasting a and b gives.
 Array zip(const Array& a, const Array& b, double (*f)(double, double));
 
 using Index = std::vector<std::int64_t>;
 
 // Calls body with each index into shape, in the order of memory.
 void for_each_index(const Shape& shape, const std::function<void(const Index&)>& body);
-// Where the element of this index is in an array that broadcasts to it by NumPy's rules.
+// Flat position of the element that broadcasts to this index by NumPy's rules.
 std::int64_t position(const Shape& shape, const Index& index);
 
 }  // namespace ebb::tests

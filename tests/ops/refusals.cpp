@@ -1,4 +1,4 @@
-// What operators say when they are given the wrong thing.
+// Messages of operators that are given wrong inputs.
 #include <limits>
 
 #include "ebb/core/base/error.h"
@@ -26,7 +26,7 @@
 namespace ebb::tests {
 namespace {
 
-// "accepted", or what the shape rule of the node's operator says to other inputs.
+// "accepted", or the message of the node's shape rule for other inputs.
 std::string answer(const Node& node, const Specs& inputs) {
   Specs outputs;
   Inference inference{
@@ -46,7 +46,7 @@ Specs inputs_of(const Node& node) {
   return specs;
 }
 
-// "" where a message names operator, all inputs and the line.
+// "" where a message names the operator, all inputs and the line; else the first that is missing.
 std::string missing_in(const std::string& message, const Node& node, const Specs& inputs) {
   if (message.find("[" + std::string(node.op->name) + "] ") != 0) return "the operator";
   for (const Spec& input : inputs)

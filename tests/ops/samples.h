@@ -1,4 +1,4 @@
-// All operators and how each is called, for the tests that loop over them.
+// All operators with sample calls, for the tests that loop over them.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace ebb::tests {
 
-// Core's operators and those of optimizers.
+// Operators of core and of the optimizers.
 std::vector<const OpDef*> every_operator();
 
-// Random values of one kind, and with it a dtype: that of the sample, unless named.
+// Kind of random values, with its dtype; kinds without one have the sample's dtype.
 enum class Values {
   any,              // in [-2, 2]
   positive,         // in [0.5, 2]
@@ -34,10 +34,10 @@ enum class Values {
 struct SampleInput {
   Shape shape;  // kOpen: the size of the batch
   Values values = Values::any;
-  std::optional<DType> dtype = {};  // whatever the sample's is
+  std::optional<DType> dtype = {};  // none: the sample's
 };
 
-// What a sample does with its inputs `in`: these tensors are its results.
+// Body of a sample's call with inputs `in`; the listed tensors are its results.
 #define EBB_CALL(...) [=]([[maybe_unused]] const Tensors& in) -> Tensors { return {__VA_ARGS__}; }
 
 struct Sample {
@@ -45,16 +45,16 @@ struct Sample {
   std::string name;
   std::vector<SampleInput> inputs;
   std::function<Tensors(const Tensors&)> call;
-  int order = 2;                  // of the derivatives to be checked; 0: none
+  int order = 2;                  // highest derivative to check; 0: none
   bool any_dtype = false;         // the operator takes every dtype
-  bool any_shape = false;         // and one axis more as well
+  bool any_shape = false;         // accepts an additional axis
   Positions state = op->updates;  // inputs that the call writes
-  // To be tried: less where work, or that of the reference, grows with the square of the batch.
+  // Largest batch to try. Smaller where the work of operator or reference grows with its square.
   std::int64_t largest_batch = 1 << 20;
-  // What the operator computes, written a second time, where that is not a family's business.
+  // Reference of the operator, unless its family has one.
   std::function<Arrays(const Application&)> reference = nullptr;
-  // Of a function of one number, the same as precisely as can be, and how many ulps the operator
-  // may be off. Of one of two numbers, which is held to it at extremes.
+  // Function of one number: the exact value, and the ulps that the operator may be off. Function of
+  // two numbers: the value to compare with at extremes.
   long double (*exact)(long double) = nullptr;
   double ulps = 0;
   double (*of_two)(double, double) = nullptr;
@@ -62,22 +62,22 @@ struct Sample {
 
 inline constexpr DType kFloating[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
 
-// At least one for every operator, on tensors of `dtype`, which is floating; fewer of 16 bits,
-// whose kernels are those of float behind conversions.
+// At least one sample for every operator, for tensors of a floating `dtype`. f16 and bf16 have
+// fewer: their kernels are the float kernels between conversions.
 std::vector<Sample> all_samples(DType dtype);
-// The batch sizes to try: of an emulated GPU the first and the last, of f32 alone; fewer of 16
-// bits, and of f64 on a GPU, which has the host's formulas.
+// Batch sizes to try. The emulated GPU tries the first and the last for f32, and one for other
+// dtypes. 16 bits try fewer, and so does f64 on a GPU, which shares the host's formulas.
 inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> of_float) {
   if (on_emulated_cuda() && dtype != DType::f32) return {3};
   if (is_half(dtype) || (on_cuda() && dtype == DType::f64)) return {0, 3};
   return on_emulated_cuda() ? std::vector{of_float.front(), of_float.back()} : of_float;
 }
 
-// Of an operator of every dtype, with one result.
+// Sample of an operator with one result that takes every dtype.
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
                      std::function<Tensors(const Tensors&)> call, bool any_shape = false);
 
-// The families, each in a file of its own.
+// Samples of families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);
 void add_comparison_samples(std::vector<Sample>& samples);
 void add_copy_samples(std::vector<Sample>& samples);
@@ -88,7 +88,7 @@ void add_conv_samples(std::vector<Sample>& samples, DType dtype);
 void add_pool_samples(std::vector<Sample>& samples);
 void add_attention_samples(std::vector<Sample>& samples, DType dtype);
 void add_loss_samples(std::vector<Sample>& samples);
-void add_cross_entropy_samples(std::vector<Sample>& samples);  // by that of losses
+void add_cross_entropy_samples(std::vector<Sample>& samples);  // called by add_loss_samples
 void add_norm_samples(std::vector<Sample>& samples, DType dtype);
 void add_random_samples(std::vector<Sample>& samples, DType dtype);
 void add_recurrent_samples(std::vector<Sample>& samples, DType dtype);

@@ -13,7 +13,7 @@
 namespace ebb::tests {
 namespace {
 
-// The mask, if there is one, is the last input; one of labels counts where they are not 0.
+// A mask is the last input. An integer mask is cast to bool: keys count where it is not 0.
 Tensor run(const Tensors& in, bool causal) {
   AttentionOptions options{.causal = causal};
   if (in.size() == 4)
@@ -23,7 +23,7 @@ Tensor run(const Tensors& in, bool causal) {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// The place (row, column) of the matrix of a batch that `of` is an index into.
+// Flat position of (row, column) in the matrix of the batch that index `of` belongs to.
 std::int64_t place(const Shape& shape, Index of, std::int64_t row, std::int64_t column) {
   of[of.size() - 2] = row;
   of[of.size() - 1] = column;
@@ -37,13 +37,13 @@ double dot(const Array& a, const Array& b, const Index& at, std::int64_t row, st
   return sum;
 }
 
-// Whether a mask is bool, by its values: nobody draws numbers that are all 0 or 1.
+// Whether a mask is bool, judged by its values: random numbers are never all 0 or 1.
 bool counts_keys(const Array& mask) {
   return std::all_of(mask.values.begin(), mask.values.end(),
                      [](double value) { return value == 0 || value == 1; });
 }
 
-// The probabilities [..., length, keys], zeros where no key counts.
+// Probabilities [..., length, keys]; zeros for a query without keys.
 Array probabilities(const Application& a, std::size_t mask) {
   const auto& attributes = a.attribute<AttentionAttributes>();
   Shape shape = a[0].shape;
@@ -89,7 +89,7 @@ Arrays backward(const Application& a) {
   const Array p = probabilities(a, kAttentionMask);
   const Array &q = a[kAttentionQ], &k = a[kAttentionK], &v = a[kAttentionV], &dy = a[kAttentionDy];
   Array dq(q.shape), dk(k.shape), dv(v.shape);
-  double mean = 0;  // of the row
+  double mean = 0;  // of dot(dy, v) over the row, weighted by p
   for_each_index(p.shape, [&](const Index& at) {
     const std::int64_t i = at[at.size() - 2], j = at[at.size() - 1];
     if (j == 0) mean = 0;
@@ -166,7 +166,7 @@ void add_attention_references(References& references) {
     return {y};
   });
   references.add(attention_backward_op, backward).roundings =
-      4;  // it is given y, which has been rounded
+      4;  // its input y has already been rounded once
   references.add(causal_bias_op, [](const Application& a) -> Arrays {
     Array out(a.outputs[0].shape);
     for_each_index(out.shape, [&](const Index& at) {

@@ -24,7 +24,7 @@ Sample of_two(const OpDef& op, const std::string& how, Binary call, OfTwo f, con
           .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; }};
 }
 
-// Of a tensor and a number, which is told as a double.
+// Sample with a tensor and a number, which the operator holds as a double.
 Sample beside(const BinaryOpDef& op, const std::string& how, Binary call, OfTwo f,
               const SampleInput& x, double number, bool left) {
   const OpDef& of_one = left ? op.number_left : op.number_right;

@@ -22,7 +22,7 @@ Sample sample(const OpDef& op, const Case& of, std::vector<SampleInput> inputs) 
           }};
 }
 
-// Of the transpose: x is [n, in, h, w] and the weights [in, out / groups, kh, kw].
+// Transposed convolutions: x is [n, in, h, w], the weights [in, out / groups, kh, kw].
 void add_transposes(std::vector<Sample>& samples, DType dtype) {
   const std::vector<Case> all = {
       {"", {kOpen, 3, 3, 2}, {3, 2, 2, 2}, {}},
@@ -54,7 +54,8 @@ void add_transposes(std::vector<Sample>& samples, DType dtype) {
        .call = EBB_CALL(conv_transpose1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))});
 }
 
-// body(element of y, element of x, element of the weights) for each product in the convolution.
+// Calls body(element of y, element of x, element of the weights) for each product in the
+// convolution.
 template <class Body>
 void for_each_product(const Shape& x, const Shape& weights, const Shape& y,
                       const ConvAttributes& attributes, const Body& body) {
@@ -143,7 +144,7 @@ void add_conv_references(References& references) {
     for_each_index(y.shape, [&](const Index& at) {
       y[position(y.shape, at)] = of.bias != 0 ? a[2][at[1]] : 0;
     });
-    // Every pixel adds the filters of its channel.
+    // Each pixel of x adds its channel's filters to y.
     for_each_index(x, [&](const Index& from) {
       const std::int64_t group = from[1] / (x[1] / of.groups);
       for_each_index({weights[1], weights[2], weights[3]}, [&](const Index& tap) {

@@ -41,7 +41,7 @@ void add_copy_samples(std::vector<Sample>& samples) {
                      .any_dtype = true,
                      .any_shape = true,
                      .reference = same});
-  // In eager mode it is no operator: the handle is all that changes.
+  // No operator in eager mode: only the handle changes.
   samples.push_back({.op = &detach_op,
                      .name = "detach",
                      .inputs = {{{kOpen, 3}}},
@@ -58,7 +58,7 @@ void add_copy_samples(std::vector<Sample>& samples) {
                      .any_dtype = true,
                      .any_shape = true,
                      .reference = converted_to_output});
-  // The gradient is not in the precision that differences need; tests/ops/values.cpp has it.
+  // The gradient is too coarse for differences; tests/ops/values.cpp checks it.
   const auto add = [&](const char* how, Tensor (*call)(const Tensor&)) {
     samples.push_back({.op = &cast_op,
                        .name = std::string("cast ") + how,

@@ -15,7 +15,7 @@ Arrays counted(const Application& a) {
   return {out};
 }
 
-// The elements that stay, by where they stand.
+// Keeps the elements on one side of a diagonal; the others become 0.
 Arrays kept(const Application& a) {
   const auto& told = a.attribute<TriangularAttributes>();
   Array out(a[0].shape);

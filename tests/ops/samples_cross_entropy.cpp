@@ -19,8 +19,8 @@ namespace {
 
 using Options = CrossEntropyAttributes;
 
-// What may be asked for beside scores and labels. Weights and their total are constants, since no
-// gradient flows there.
+// Options of a loss beside scores and labels. Weights and their total are constants, since no
+// gradient flows to them.
 struct How {
   const char* name;
   Shape rows = {kOpen};
@@ -39,7 +39,8 @@ struct How {
   std::vector<SampleInput> inputs() const {
     return {{scores()}, {has_labels() ? rows : scores(), labels}};
   }
-  // Those of a mean by weights as well.
+  // Attributes of the operator. `has_total`: the total of the weights, which divides the loss, is
+  // an input.
   Options attributes(bool has_total) const {
     return {.smoothing = smoothing,
             .ignored = ignored.value_or(0),
@@ -53,7 +54,7 @@ struct How {
   }
 };
 
-// Wherever the scores are, and whatever they are.
+// Class weights on the device of the scores, the same for any scores.
 Tensor weights_of(const Tensor& scores) {
   const auto at = [any = sum(scores), dtype = scores.dtype()](int label) {
     return one_hot(cast(fill_like(any, label), DType::i32), 5, dtype);
@@ -61,7 +62,8 @@ Tensor weights_of(const Tensor& scores) {
   return at(0) * 1.25 + at(2) * -0.5 + at(4) * 0.25 + 0.75;
 }
 
-// Those of the tests, and what the attributes say.
+// Applies `op` to `in`, followed by the class weights and the total where the attributes ask for
+// them.
 Tensors apply_to(const OpDef& op, const Tensors& in, const How& how, bool has_total) {
   Tensors inputs = in;
   const DType dtype = in[0].dtype();
@@ -103,7 +105,7 @@ Sample of_labels(const How& how) {
           .order = 0};
 }
 
-// A row of scores: log(sum_j exp(x[j])) is largest + log(total).
+// A row of scores, for which log(sum_j exp(x[j])) = largest + log(total).
 struct Row {
   Row(const Array& x, std::int64_t first, std::int64_t classes, std::int64_t step = 1) {
     for (std::int64_t j = 0; j < classes; ++j) largest = std::max(largest, x[first + j * step]);
@@ -113,7 +115,7 @@ struct Row {
   double total = 0;
 };
 
-// f(row, element) of each element, rows being along the axis of the attributes.
+// Evaluates f(row, element) for each element, with rows along the axis of the attributes.
 template <class F>
 Array along_axis(const Application& a, const F& f) {
   const Array& x = a[0];
@@ -146,12 +148,12 @@ Shape without_classes(const Shape& scores) {
   return rows;
 }
 
-// The targets of a row, and what divides the loss.
+// Targets of a row, and the divisor of the loss.
 struct Targets {
   const Application& a;
   const Options options;
   const std::int64_t classes, rows;
-  const std::size_t extra;  // the input of weights
+  const std::size_t extra;  // index of the input with class weights
 
   Targets(const Application& application, std::size_t weights)
       : a(application),

@@ -18,8 +18,8 @@ Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
           .any_shape = true};
 }
 
-// body(place in x, place in the parts) for each element of the parts that an index in range
-// chooses.
+// Calls body(position in x, position in the parts) for each element of the parts that an index in
+// range chooses.
 template <class Body>
 void for_each_chosen(const Shape& x, const Array& indices, const Shape& parts, std::int64_t along,
                      const Body& body) {
@@ -36,7 +36,7 @@ void for_each_chosen(const Shape& x, const Array& indices, const Shape& parts, s
   });
 }
 
-// body(place in x, place in the indices) for each index that is in range.
+// Calls body(position in x, position in the indices) for each index in range.
 template <class Body>
 void for_each_gathered(const Shape& x, const Array& indices, std::int64_t along, const Body& body) {
   std::int64_t next = 0;

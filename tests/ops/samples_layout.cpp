@@ -12,7 +12,7 @@ std::size_t axis_of(const Application& a) {
 std::int64_t along(const Application& a, const Array& part) {
   return part.shape[static_cast<int>(axis_of(a))];
 }
-// Where an element of a part that so much lies before is in the whole.
+// Index in the whole of an element of a part that starts at `before` along the axis.
 Index shifted(const Application& a, Index index, std::int64_t before) {
   index[axis_of(a)] += before;
   return index;

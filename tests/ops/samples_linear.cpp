@@ -25,7 +25,7 @@ Sample matmul_sample(bool ta, bool tb, const char* how, Shape a, Shape b) {
           .any_shape = true};
 }
 
-// Of dx, dw and db those of `wanted`, a bit each.
+// Sample of dense_backward. The bits of `wanted` are dx, dw and db.
 Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
   return {.op = &dense_backward_op,
           .name = "dense_backward, wanted " + std::to_string(wanted) +
@@ -43,12 +43,12 @@ Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
                   if ((wanted >> i & 1) != 0) results.push_back(all[i]);
                 return results;
               },
-          // Checked by what it is called for: the shapes come from nodes that have been checked.
+          // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
           .any_dtype = true,
           .any_shape = true};
 }
 
-// out[m, n] of a [m, k] and b [k, n], read through their strides, which may be swapped.
+// A matrix of rows x columns over `values`: row-major, or column-major if `transposed`.
 struct Matrix {
   const std::vector<double>& values;
   std::int64_t rows, columns;
@@ -81,7 +81,7 @@ double activated(Activation activation, double x) {
   return x;
 }
 
-// Of the activation, from what it gave.
+// Derivative of the activation, from its result y.
 double derivative(Activation activation, double y) {
   switch (activation) {
     case Activation::relu:
@@ -96,7 +96,7 @@ double derivative(Activation activation, double y) {
   return 1;
 }
 
-// As many indices as the shape has axes; position() takes care of those that broadcast.
+// The last axes of an index, as many as the shape has. position() handles those that broadcast.
 Index last(const Index& index, const Shape& shape) {
   return {index.end() - shape.rank(), index.end()};
 }
@@ -121,7 +121,7 @@ Arrays matmul_reference(const Application& a) {
   return {out};
 }
 
-// All axes but the last one, as one.
+// Number of rows when all axes but the last are joined.
 std::int64_t rows_of(Shape shape) {
   shape.set(-1, 1);
   return shape.elements();
@@ -145,7 +145,7 @@ Arrays activation_backward_reference(const Application& a) {
   return {da};
 }
 
-// dx, dw, db from x, w, da.
+// Computes dx, dw and db from x, w and da.
 Arrays dense_backward_reference(const Application& a) {
   const std::int64_t in = a[1].shape[0], out = a[1].shape[1], rows = rows_of(a[0].shape);
   const std::vector<double>& da = a[2].values;

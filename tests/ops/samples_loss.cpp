@@ -11,7 +11,7 @@ namespace {
 
 constexpr LossOptions kNone{LossReduction::none};
 
-// f(a, b, delta) of tensors of one shape.
+// Adds samples of f(a, b, delta) for tensors of one shape.
 void add_pair(std::vector<Sample>& samples, const OpDef& op,
               const std::function<Tensor(const Tensors&)>& call,
               double (*f)(double, double, double)) {

@@ -8,8 +8,8 @@
 namespace ebb::tests {
 namespace {
 
-// The figure itself is another one whenever it is read (tests/ops/memory_figures.cpp): that it is
-// not 0 is what both modes agree on.
+// A memory figure differs each time it is read, so the modes are compared only in whether it is 0.
+// tests/graph/memory_figures.cpp checks the figure itself.
 Sample sample(const OpDef& op, Tensor (*figure)(const Operand&)) {
   return {.op = &op,
           .name = op.name,
@@ -20,7 +20,7 @@ Sample sample(const OpDef& op, Tensor (*figure)(const Operand&)) {
           .any_shape = true};
 }
 
-// What the host reads while the result is still there.
+// Reads the host's figure while the operator's result is still alive.
 template <class Read>
 std::function<Arrays(const Application&)> figure(const Read& read) {
   return [read](const Application&) -> Arrays {

@@ -33,7 +33,7 @@ struct How {
     all.resize(static_cast<std::size_t>(1 + scales), {scale, Values::apart_from_zero});
     return all;
   }
-  // The running values of a batch norm are its scale and shift as well.
+  // A batch norm is given its scale and shift as running values, too.
   Tensors run(const Tensors& in) const {
     Tensors given(in.begin(), in.begin() + 1 + scales);
     if (is_batch())
@@ -44,7 +44,8 @@ struct How {
   }
 };
 
-// Of dx, d_scale and d_shift those of `wanted`, a bit each, given what the forward operator keeps.
+// Sample of a backward operator, given what the forward operator keeps. The bits of `wanted` are
+// dx, d_scale and d_shift.
 Sample backward(const How& how, unsigned wanted) {
   Sample sample{.op = how.is_batch() ? &batch_norm_backward_op : &norm_backward_op,
                 .name = std::string(how.op->name) + "_backward" + how.name + ", wanted " +
@@ -52,8 +53,8 @@ Sample backward(const How& how, unsigned wanted) {
                 .inputs = how.inputs(),
                 .call =
                     [how, wanted](const Tensors& in) {
-                      // As constants: the statistics are functions of x, which the composed form
-                      // knows.
+                      // The statistics must be constants here: the composed form already treats
+                      // them as functions of x.
                       Tensors kept = in;
                       kept[0] = in[0].is_symbolic() ? in[0] : in[0].detach().with_grad();
                       const Tensors made = how.run(kept);
@@ -72,14 +73,14 @@ Sample backward(const How& how, unsigned wanted) {
                         if ((wanted >> i & 1) != 0) results.push_back(all[i]);
                       return results;
                     },
-                // Checked by what it is called for: the shapes come from nodes that were checked.
+                // Only gradient rules call it, on nodes whose shapes were checked.
                 .any_dtype = true,
                 .any_shape = true};
   sample.inputs.push_back({how.x});
   return sample;
 }
 
-// The channel of each element of x, and which mean it is in.
+// Channel of each element of x, and the index of its mean.
 struct Places {
   std::vector<std::int64_t> channel, statistic;
   std::int64_t channels = 1, statistics = 1;
@@ -148,7 +149,7 @@ Array scaled(const Application& a, const Normal& normal) {
   return y;
 }
 
-// What the gradient keeps beside is left out here.
+// The first output; the statistics that the gradient keeps are not compared.
 Arrays norm(const Application& a) {
   const Normal normal(a[0], a.attribute<NormAttributes>());
   return {scaled(a, normal)};

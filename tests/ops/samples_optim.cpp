@@ -1,5 +1,5 @@
-// Operators of optimizers: with parameter, state and gradient of one dtype and of two, gated or
-// not, as given or clipped.
+// Operators of optimizers: parameter, state and gradient of one dtype or two; gated or not; clipped
+// or not.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -43,14 +43,14 @@ Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> 
           .order = 0};
 }
 
-// What else an update is given: a gate, a scale.
+// Additional inputs of an update: a gate, a scale.
 struct Given {
   std::string how;
   std::vector<SampleInput> inputs = {};
   double clip_value = 0;
 };
 
-// The dtypes of state and gradient where they are not the parameter's.
+// Dtypes of state and gradient where they differ from the parameter's.
 struct Mixed {
   std::string how;
   optional<DType> state = {}, gradient = {};
@@ -78,7 +78,7 @@ void add_updates(std::vector<Sample>& samples, const Given& given, const Mixed& 
   const RmspropAttributes rmsprop{.decay = 0.9, .momentum = 0.8, .weight_decay = 0.1};
   add(rmsprop_update_op, "", {positive}, rmsprop);
   add(rmsprop_momentum_update_op, ", momentum", {positive, state}, rmsprop);
-  // The variance may be next to nothing, by which no number of 16 bits is divided.
+  // The centered variance may be almost 0. A larger epsilon keeps the quotient within 16 bits.
   RmspropAttributes centered = rmsprop;
   centered.epsilon = 0.5;
   add(rmsprop_centered_update_op, ", centered", {positive, state}, centered);
@@ -89,7 +89,8 @@ void add_updates(std::vector<Sample>& samples, const Given& given, const Mixed& 
   add(lion_update_op, "", {state}, LionAttributes{.weight_decay = 0.1});
 }
 
-// An update with so many slots: what it is given, and what stands at the end of its inputs.
+// Inputs of an update with `slots` slots: parameter, slots, gradient, step, rate, then gate, count
+// and scale where given.
 struct Update {
   Update(const Application& a, std::size_t slots, double clip_value)
       : gradient(a[1 + slots]), step(a[2 + slots][0]), rate(a[3 + slots][0]) {
@@ -103,7 +104,7 @@ struct Update {
     }
     for (std::size_t i = 0; i <= slots; ++i) x.push_back(a[i]);
   }
-  // f(i, g) for each element, where there is anything to do.
+  // Calls f(i, g) for each element unless the gate is closed. Returns parameter and slots.
   Arrays each(const std::function<void(std::int64_t, double)>& f) {
     for (std::int64_t i = 0; open && i < gradient.elements(); ++i) f(i, gradient[i]);
     return x;
@@ -130,7 +131,7 @@ Arrays sgd(const Application& a) {
   });
 }
 
-// Kingma & Ba 2015, algorithm 1; with decoupled decay Loshchilov & Hutter 2019, algorithm 2.
+// Adam: Kingma & Ba 2015, algorithm 1; with decoupled decay Loshchilov & Hutter 2019, algorithm 2.
 Arrays adam(const Application& a) {
   const auto& attributes = a.attribute<optim::AdamAttributes>();
   Update update(a, 2, attributes.clip_value);
@@ -233,7 +234,7 @@ Arrays clip_scale(const Application& a) {
   return {work};
 }
 
-// In the other form than the kernel's: the mean of all values, weighted by powers of the decay.
+// Unlike the kernel, written as the mean of all values weighted by powers of the decay.
 Arrays average(const Application& a) {
   const double count = a[2][0], decay = a[3][0];
   const bool corrected = a.attribute<optim::AverageAttributes>().bias_corrected != 0;
@@ -276,7 +277,7 @@ void add_optim_samples(std::vector<Sample>& samples, DType dtype) {
   const auto add_clip = [&](const std::string& how, std::vector<SampleInput> inputs,
                             const optim::ClipAttributes& clip) {
     samples.push_back(sample(optim::clip_scale_op, how, std::move(inputs), clip));
-    samples.back().any_shape = true;  // of gradients
+    samples.back().any_shape = true;  // gradients have any shape
   };
   for (const double limit : {0.5, 100.0}) {
     const std::string how = limit < 1 ? ", above the limit" : ", below it";

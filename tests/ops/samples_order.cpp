@@ -101,7 +101,7 @@ void add_scans(std::vector<Sample>& samples) {
   add("the first axis, both", {4, kOpen}, 0, {.exclusive = true, .reverse = true});
 }
 
-// Whether x stands before y: NaN before all numbers.
+// Whether x comes before y: NaN comes before all numbers.
 bool is_before(double x, double y, bool smallest) {
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && !std::isnan(y);
   return smallest ? x < y : x > y;
@@ -132,7 +132,7 @@ Arrays extreme(const Application& a) {
   return {out};
 }
 
-// The indices of each row by insertion, which leaves equals in their order.
+// Sorts the indices of each row by insertion, which keeps the order of equal values.
 Arrays argsort(const Application& a) {
   const bool descending = a.attribute<SortAttributes>().descending != 0;
   Array out(a.outputs[0].shape);
@@ -141,7 +141,7 @@ Arrays argsort(const Application& a) {
   for (std::int64_t row = 0; row < out.elements() / count; ++row) {
     std::vector<std::int64_t> order;
     for (std::int64_t i = 0; i < size; ++i) {
-      // NaN as larger than any number.
+      // NaN counts as larger than any number.
       const auto is_larger = [&](std::int64_t p, std::int64_t q) {
         return is_before(a[0][row * size + p], a[0][row * size + q], false);
       };

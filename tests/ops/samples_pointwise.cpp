@@ -1,5 +1,5 @@
-// Operators that work element by element. What is added for one serves every test: gradients, both
-// modes, open batches, values, extremes, accuracy.
+// Operators that work element by element. One sample serves every test: gradients, both modes, open
+// batches, values, extremes, accuracy.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -16,7 +16,7 @@ namespace {
 using Unary = Tensor (*)(const Operand&);
 using Binary = Tensor (*)(const Operand&, const Operand&);
 
-// y = exact(x), no more than `ulps` off.
+// Sample of y = exact(x) with an error of at most `ulps`.
 Sample unary(const OpDef& op, Unary call, double ulps, Values values,
              long double (*exact)(long double)) {
   return {.op = &op,
@@ -31,7 +31,7 @@ Sample unary(const OpDef& op, Unary call, double ulps, Values values,
           .ulps = ulps};
 }
 
-// f(a, b) of two tensors.
+// Sample of f(a, b) for two tensors.
 Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double, double),
               const SampleInput& a, const SampleInput& b) {
   return {.op = &op,
@@ -42,7 +42,8 @@ Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double,
           .of_two = f};
 }
 
-// The same of an operator with parameters, whatever they are: P is what it has for attributes.
+// Replaces the reference of `sample` by f with parameters; P is the type of the operator's
+// attributes.
 template <class P>
 Sample with_parameters(Sample sample, double (*f)(double, const P&)) {
   sample.reference = [f](const Application& a) -> Arrays {
@@ -51,13 +52,13 @@ Sample with_parameters(Sample sample, double (*f)(double, const P&)) {
   return sample;
 }
 
-// f(dy, y), the gradient of a function from its result. `values` are those of y.
+// Sample of f(dy, y), the gradient of a function from its result. `values` is the kind of y.
 Sample pair(const OpDef& op, Binary call, Values values, double (*f)(double, double)) {
   return of_two(op, "one shape", call, f, {{kOpen, 3}}, {{kOpen, 3}, values});
 }
 
-// f(a, b) of two tensors that broadcast, and of a tensor and a number on either side. `values` are
-// those of b, `left` those of a.
+// Samples of f(a, b) for two tensors that broadcast, and for a tensor and a number on either side.
+// `left` is the kind of a, `values` the kind of b.
 std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
                            double (*f)(double, double), double number = 3,
                            Values left = Values::any) {
@@ -92,7 +93,7 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   return samples;
 }
 
-// What takes integers too: the same formulas, in their range.
+// Adds samples of integers for the operators that take them; the references stay the same.
 void add_integer_samples(std::vector<Sample>& samples) {
   const std::vector<const OpDef*> of_one = {&negate_op, &abs_op, &sign_op};
   const std::vector<const BinaryOpDef*> of_two = {&add_op,         &subtract_op, &multiply_op,
@@ -106,15 +107,15 @@ void add_integer_samples(std::vector<Sample>& samples) {
       beside = beside || sample.op == &ops->number_right || sample.op == &ops->number_left;
       two = two || sample.op == &ops->tensors;
     }
-    if (beside) sample.any_dtype = true;  // so is u8, with which the test of refusals tries
+    if (beside) sample.any_dtype = true;  // takes u8 too, the dtype that refusals.cpp tries
     if (!beside && !two) continue;
     const bool is_extreme = std::string(sample.op->name).ends_with("imum");
-    if (beside && is_extreme) continue;  // the number there is 0.5
+    if (beside && is_extreme) continue;  // their number is 0.5
     for (const DType dtype : {DType::i32, DType::i64}) {
       Sample whole = sample;
       whole.name += std::string(", ") + name(dtype);
       for (SampleInput& input : whole.inputs) input.dtype = dtype;
-      // A number on the left is divided by the only input.
+      // A number on the left is divided by the only input, which must not be 0.
       whole.inputs.back().values =
           two || sample.op == &remainder_op.number_left || sample.op == &floor_divide_op.number_left
               ? Values::count
@@ -156,7 +157,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
 
   // rounding
   add(unary(abs_op, abs, 0, apart_from_zero, [](Real x) { return std::abs(x); }));
-  // Constant between their jumps: the gradient has no history.
+  // Step functions are constant between jumps, so their gradient has no history.
   const auto add_step = [&](Sample sample) {
     sample.order = 1;
     add(sample);
@@ -168,14 +169,14 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add_step(unary(ceil_op, ceil, 0, any, [](Real x) { return std::ceil(x); }));
   add_step(unary(round_op, round, 0, any, [](Real x) { return std::nearbyint(x); }));
   add_step(unary(trunc_op, trunc, 0, any, [](Real x) { return std::trunc(x); }));
-  // From the nearest quotient, where the operator begins with the one towards zero.
+  // Starts from the nearest quotient; the operator starts from the quotient rounded towards zero.
   add_all(binary(remainder_op, remainder, apart_from_zero, [](double a, double b) {
     const double rest = std::remainder(a, b);
     return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
   }));
 
-  // One less where the nearest quotient is above: exactly, where a / b may be rounded to an
-  // integer.
+  // Floor of a / b: the nearest quotient, less one if that is above. This is exact, while a / b
+  // itself may round up to an integer.
   const auto quotient = [](double a, double b) {
     if (b == 0 || std::isnan(a) || std::isnan(b)) return a / b;
     if (std::isinf(a)) return std::nan("");
@@ -271,7 +272,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
         return detail::apply_pair(elu_gradient_op, dy, y, Alpha{1.5});
       },
       apart_from_zero, [](double dy, double y) { return y > 0 ? dy : dy * (y + 1.5); }));
-  // Not at extremes: where dy is infinite and the slope next to nothing, rounding decides.
+  // Not tried at extremes: where dy is infinite and the slope almost 0, rounding decides.
   const auto add_slope = [&](Sample sample) {
     sample.of_two = nullptr;
     add(sample);
@@ -299,7 +300,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
                      bell = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
         return dy * (std::isinf(x) ? below : below + x * bell);
       }));
-  // Its bound is not one in ulps: tests/ops/values.cpp has it.
+  // Its error is not bounded in ulps; tests/ops/values.cpp checks it.
   Sample approximate = unary(
       gelu_tanh_op, [](const Operand& x) { return gelu(x, {.approximate = true}); }, 0, any,
       [](Real x) {

@@ -21,7 +21,7 @@ Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
           .any_shape = op.infer == avg_pool_op.infer};
 }
 
-// body(element of y, elements of x in its window, how many there are with the padding).
+// Calls body(element of y, elements of x in its window, size of the window with padding).
 template <class Body>
 void for_each_window(const Shape& x, const Shape& y, const PoolAttributes& of, const Body& body) {
   for_each_index(y, [&](const Index& place) {

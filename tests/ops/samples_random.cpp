@@ -11,7 +11,7 @@
 namespace ebb::tests {
 namespace {
 
-// The number in [0, 1) that element i of a draw has.
+// Uniform number in [0, 1) of element i of a draw.
 double unit(const Array& draw, std::int64_t i) {
   const std::uint32_t word =
       Philox::word(static_cast<std::uint64_t>(draw[0]), static_cast<std::uint64_t>(draw[1]),
@@ -19,7 +19,8 @@ double unit(const Array& draw, std::int64_t i) {
   return static_cast<double>(word >> 8) / 16'777'216;  // its upper 24 bits
 }
 
-// Each element from the draw, its own place and {a, b}.
+// Reference of a creation operator: each element follows from the draw, its index and the
+// attributes.
 std::function<Arrays(const Application&)> creation(double (*element)(const Array& draw,
                                                                      std::int64_t i,
                                                                      const RandomAttributes&)) {
@@ -39,7 +40,7 @@ double bernoulli_element(const Array& draw, std::int64_t i, const RandomAttribut
   return unit(draw, i) < of.a ? 1 : 0;
 }
 
-// Box and Muller: two words make two numbers.
+// Box-Muller transform: two words give two normal numbers.
 double normal_element(const Array& draw, std::int64_t i, const RandomAttributes& attributes) {
   const std::int64_t pair = i - i % 2;
   const double radius = std::sqrt(-2 * std::log(1 - unit(draw, pair)));
@@ -131,7 +132,7 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
 }
 
 void add_random_references(References& references) {
-  for (const OpDef* op : {&uniform_op, &uniform_like_op})  // down, beside the open end
+  for (const OpDef* op : {&uniform_op, &uniform_like_op})  // they round down beside the open end
     references.add(*op, creation(uniform_element)).roundings = 2;
   for (const OpDef* op : {&normal_op, &normal_like_op})
     references.add(*op, creation(normal_element));

@@ -46,12 +46,12 @@ Tensors run(const Stack& stack, const Tensors& in) {
   const InlineVector<Input, 16> inputs(in.begin(), in.end());
   const OpDef& op = stack.is_lstm() ? lstm_op : gru_op;
   const Tensors all = apply(op, {inputs.data(), inputs.size()}, attributes, {});
-  return Tensors(all.begin(), all.end() - 1);  // without the reserve
+  return Tensors(all.begin(), all.end() - 1);  // drops the reserve
 }
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Where a stack's inputs stand.
+// Positions of a stack's inputs.
 struct Places {
   explicit Places(const RecurrentAttributes& attributes) {
     if (attributes.has_state) weights += attributes.has_cell() ? 2 : 1;
@@ -62,7 +62,7 @@ struct Places {
   std::size_t weights = 1, draw = 0, lengths = 0, end;  // 0: none
 };
 
-// What a layer above the first reads of the one below it.
+// Drops out the sequence of the layer below before a layer reads it.
 void drop_out(Array& sequence, const Array& draw, std::int64_t layer, double probability) {
   for (std::int64_t i = 0; i < sequence.elements(); ++i) {
     const auto place = static_cast<std::uint64_t>(layer) << 40 | static_cast<std::uint64_t>(i);
@@ -73,7 +73,7 @@ void drop_out(Array& sequence, const Array& draw, std::int64_t layer, double pro
   }
 }
 
-// What follows a state, of products x W and h R with the gates side by side.
+// Advances h and c by one step. x and s are the products x W and h R with the gates side by side.
 void lstm_step(const std::vector<double>& x, const std::vector<double>& s,
                const std::vector<double>& bias, std::vector<double>& h, std::vector<double>& c) {
   const std::size_t n = h.size();
@@ -97,7 +97,7 @@ void gru_step(const std::vector<double>& x, const std::vector<double>& s,
   }
 }
 
-// Sequence, hidden, and an LSTM's cell.
+// Returns the sequence, the last hidden state and, for an LSTM, the last cell.
 Arrays forward(const Arrays& in, const RecurrentAttributes& attributes) {
   const Places places(attributes);
   const std::int64_t batch = in[0].shape[0], time = in[0].shape[1], hidden = attributes.hidden;
@@ -146,7 +146,7 @@ Arrays forward(const Arrays& in, const RecurrentAttributes& attributes) {
   return {below, last_h, last_c};
 }
 
-// Central differences of the sum of the given gradients times the outputs that they belong to.
+// Central differences of a loss: the sum of the outputs, each times its given gradient.
 Arrays backward(const Application& application) {
   const auto& attributes = application.attribute<RecurrentAttributes>();
   const Places places(attributes);
@@ -206,8 +206,8 @@ void add_recurrent_samples(std::vector<Sample>& samples, DType dtype) {
                        .inputs = inputs_of(stack),
                        .call = [stack](const Tensors& in) { return run(stack, in); },
                        .order = 1});
-    // The gradient operator, given each of the gradients that may arrive; of a deep stack, whose
-    // reference takes long, that of the sequence.
+    // Samples of the gradient operator, one for each output whose gradient arrives. Deep stacks try
+    // the sequence alone, since their reference takes long.
     const int arriving = stack.layers == 12 ? 1 : stack.is_lstm() ? 3 : 2;
     for (int given = 0; given < arriving; ++given)
       samples.push_back({.op = stack.is_lstm() ? &lstm_backward_op : &gru_backward_op,
@@ -234,14 +234,15 @@ void add_recurrent_references(References& references) {
   const auto run = [](const Application& a) {
     return forward(a.inputs, a.attribute<RecurrentAttributes>());
   };
-  // A GPU rounds the hidden state and the gates of each step, and keeps such gates for backward,
-  // which is given the sequence that has been rounded as well.
+  // In 16 bits a GPU rounds the hidden state and the gates of each step. Backward is given the
+  // rounded gates and the rounded sequence.
   for (const auto& [op, gradient] :
        {std::pair{&lstm_op, &lstm_backward_op}, std::pair{&gru_op, &gru_backward_op}}) {
     references.add(*op, run).roundings = 3;
-    // A GRU has q rounded as well, and of f32, with weights as large as here, one of its gradients
-    // is 7e-6 off, two layers and a batch of 17 deep. That is not 1 - n^2, near |n| = 1, which as
-    // (1 - n) (1 + n) gives the same digits; f64 is within 1e-7, as an LSTM is.
+    // A GRU also rounds q = h R_n + b_q. In f32, with weights this large, two layers and a batch of
+    // 17, one of its gradients is off by 7e-6. Cancellation in 1 - n^2 near |n| = 1 is not the
+    // cause: (1 - n) (1 + n) gives the same digits. In f64 the error is within 1e-7, as for an
+    // LSTM.
     const bool is_lstm = op == &lstm_op;
     Reference& of_gradient = references.add(*gradient, backward);
     of_gradient.error = is_lstm ? 1e-7 : 3e-6;

@@ -9,7 +9,7 @@ bool reduces(const Reduction& reduction, std::size_t axis) {
   return (reduction.axes >> axis & 1) != 0;
 }
 
-// The axes that are left, those of size 1 among them where reduced ones are kept.
+// `dims` without the reduced axes. With `keep`, reduced axes stay as `in_place_of_reduced`.
 template <class Dims>
 Index remaining(const Dims& dims, const Reduction& reduction, std::int64_t in_place_of_reduced) {
   Index left;
@@ -22,7 +22,7 @@ Index remaining(const Dims& dims, const Reduction& reduction, std::int64_t in_pl
   return left;
 }
 
-// How many elements of `large` are summed into one.
+// Number of elements of `large` that are summed into one.
 double count(const Shape& large, const Reduction& reduction) {
   double n = 1;
   for (int axis = 0; axis < large.rank(); ++axis)
@@ -67,7 +67,7 @@ void add_reduce_samples(std::vector<Sample>& samples) {
     add("a scalar", {}, {});
   }
 
-  // sum takes every dtype; of what is not floating it is i64, and without a gradient.
+  // sum takes every dtype. Sums of integers and bool are i64 and have no gradient.
   for (Sample& sample : samples)
     if (sample.op == &sum_op) sample.any_dtype = true;
   const auto add_whole = [&](const OpDef& op, auto call, const std::string& how,

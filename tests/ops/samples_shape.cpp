@@ -22,7 +22,7 @@ std::int64_t size(const Shape& shape, int begin, int end) {
   return n;
 }
 
-// The flat places in an array of `shape` of what select or slice picks from it, in order.
+// Flat positions, in order, of the elements that select picks from an array of `shape`.
 std::vector<std::int64_t> selected(const Shape& shape, const SelectAttributes& attributes) {
   const std::int64_t along = shape[static_cast<int>(attributes.axis)];
   const std::int64_t wanted = attributes.index < 0 ? attributes.index + along : attributes.index;
@@ -34,7 +34,7 @@ std::vector<std::int64_t> selected(const Shape& shape, const SelectAttributes& a
   return places;
 }
 
-// The indices that a slice takes along its axis, in order.
+// Indices that a slice takes along its axis, in order.
 std::vector<std::int64_t> indices(const Shape& shape, const SliceAttributes& slice) {
   const std::int64_t size = shape[static_cast<int>(slice.axis)];
   std::int64_t end = slice.end < 0 ? slice.end + size : slice.end;

@@ -132,7 +132,7 @@ void add_statistic_samples(std::vector<Sample>& samples) {
     add("rows", {kOpen, 7}, {-1}, false);
     add("the first axis, kept", {5, kOpen, 2}, {0}, true);
     add("outer and inner axes", {2, kOpen, 3, 2}, {0, 2}, false);
-    if (&kind.op != &variance_op && &kind.op != &standard_deviation_op)  // NaN of nothing
+    if (&kind.op != &variance_op && &kind.op != &standard_deviation_op)  // NaN for an empty batch
       add("an open axis", {kOpen, 3}, {0}, false);
   }
 }

@@ -20,7 +20,7 @@ Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> 
           .order = 0};
 }
 
-// Each element of the first input from itself, that of the second, and what all of them share.
+// Reference of an update: element(x[i], i) for each element of the first input.
 template <class Element>
 Arrays updated(const Application& a, const Element& element) {
   Array x = a[0];

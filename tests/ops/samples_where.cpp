@@ -5,7 +5,7 @@
 namespace ebb::tests {
 namespace {
 
-// Of whatever operands there are beside the condition.
+// Reference for two tensors, and for a number in place of either.
 Arrays chosen(const Application& x) {
   const auto& number = x.attribute<NumberOperand>();
   Array value(Shape{});

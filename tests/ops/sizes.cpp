@@ -1,5 +1,5 @@
-// Operators of the sizes at which kernels cut their work: every node of a row's program, and of its
-// gradients, against its reference.
+// Operators at the sizes at which kernels cut their work. Every node of a row's program, and of its
+// gradients, is compared with its reference.
 #include "ebb/core/kernels/norm.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/attention.h"
@@ -29,7 +29,7 @@ namespace {
 
 using Call = std::function<Tensors(const Tensors&)>;
 
-// The call's results, and the gradients of the sum of their squares.
+// Results of the call, and the gradients of the sum of their squares.
 Tensors with_gradients(const Call& call, const Tensors& in) {
   Tensors results = call(in), floating;
   Tensor total;
@@ -53,7 +53,7 @@ void check(const std::vector<SampleInput>& inputs, DType dtype, const Call& call
   CHECK(unlike_references(inputs, dtype, all, 100) == "");
 }
 
-// Those of a GPU have the same kernels for every dtype.
+// A GPU has the same kernels for every dtype, so the emulated one tries f32 alone.
 std::vector<DType> dtypes() {
   if (on_emulated_cuda()) return {DType::f32};
   return {DType::f32, DType::f64};
@@ -220,7 +220,7 @@ TEST_CASE("Convolutions of any size are those of the references") {
   transposed({1, 3, 5, 4}, {3, 40, 4, 4}, {.stride = 2, .padding = 1});
   transposed({2, 2, 3, 2}, {2, 3, 3, 2}, {.stride = {3, 2}, .output_padding = {2, 1}});
   transposed({2, 2, 3, 1}, {2, 1, 2, 1}, {.stride = {5, 1}, .padding = {2, 0}});
-  // Beyond the stride, below the dilation.
+  // Output padding of the stride or more, but less than the dilation.
   transposed({2, 4, 3, 2}, {4, 2, 2, 3},
              {.stride = {2, 1}, .padding = {3, 1}, .output_padding = {3, 2}, .dilation = {4, 3}});
 }

@@ -1,4 +1,4 @@
-// Variance, norm and logsumexp: of many shapes, far from zero, at infinities and of nothing.
+// Variance, norm and logsumexp: many shapes, values far from zero, infinities, empty rows.
 #include "ebb/core/ops/statistics.h"
 
 #include <cmath>
@@ -34,7 +34,8 @@ TEST_CASE("statistics are right of rows and columns of any length, near zero and
         if (is_half(dtype) && offset > 100) continue;  // the numbers would be equal
         if (shape.elements() > 1000 && offset == 30) continue;
         CAPTURE(offset);
-        // Updates of a mean of f64 lose what it is larger than the deviation.
+        // Running updates of the mean in f64 lose digits in the ratio of mean to deviation, here up
+        // to 1e4.
         const double slack = dtype == DType::f64 ? 1e4 : 1;
         const auto call = [&](const Tensors& in) -> Tensors {
           const Tensor x = in[0] + offset;
@@ -66,7 +67,7 @@ TEST_CASE("logsumexp does not overflow, and knows what infinities are") {
       CHECK(std::isnan(of({-kInfinity64, kNaN64})));
       CHECK(std::isnan(of({kNaN64, 1e4, kInfinity64})));
     }
-  // The largest ones of a long row stand anywhere, and the row is worked on in parts.
+  // The largest values stand far apart in a long row, which is worked on in parts.
   Doubles values(100'000, -kInfinity64);
   values[5] = 700;
   values[99'999] = 700;
@@ -208,7 +209,8 @@ TEST_CASE("The gradient of a product of a zero and of factors that overflow is 0
   CHECK(gradient({0, 0, 0, large, large}) == Doubles{0, 0, 0, 0, 0});
   CHECK(std::isnan(gradient({0, kNaN64, 1})[0]));
 
-  // The second derivative for two zeros, which is that of the others, overflows as the first does.
+  // With two zeros, the second derivative is the product of the other values. It overflows like the
+  // first.
   const Tensor leaf = cast(Tensor::from({0., 0., -large, large}), dtype).detach().with_grad();
   const Tensor g = gradients(prod(leaf), {leaf}, {.create_graph = true})[0];
   const Doubles second = doubles(gradients(sum(slice(g, 0, 1)) * 0.5, {leaf})[0]);
@@ -218,7 +220,7 @@ TEST_CASE("The gradient of a product of a zero and of factors that overflow is 0
 
 TEST_CASE("The gradient of a product of 16 bits is computed in f64") {
   const DType dtype = GENERATE(DType::f16, DType::bf16);
-  // Whose product, or that of two of them, is none of f16's numbers, or is far from one.
+  // The product, or the product of two values, is no f16 number or is far from 1.
   for (const Doubles& values : {Doubles{0.003, 0.003, 0.003}, Doubles{300, 300, 1e-3},
                                 Doubles{0, 300, 300, 0.01}, Doubles{1.01, 1.02, 0.97, 1.03}}) {
     const Tensor leaf = cast(Tensor::from(values), dtype).detach().with_grad();

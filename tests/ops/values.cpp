@@ -1,4 +1,4 @@
-// Values where references say too little: signs of zeros, ties, NaN, and gradients there.
+// Values that references do not settle: signs of zeros, ties, NaN, and gradients there.
 #include <cmath>
 #include <numbers>
 
@@ -20,7 +20,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// Equal or that near, relatively, NaN to NaN, and zeros to zeros of their sign.
+// Checks values within a relative error of `near`. NaN equals NaN; zeros must have the same sign.
 void check_same(const Tensor& x, const Doubles& expected, double near = 0) {
   const Doubles values = x.to_vector<double>();
   REQUIRE(values.size() == expected.size());
@@ -181,7 +181,7 @@ TEST_CASE("The approximate gelu is within 2 ulp of its formula, of those of 1 at
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double expected = formula(points[i]);
-      if (values[i] == expected) continue;  // infinity
+      if (values[i] == expected) continue;  // also if both are infinite
       worst = std::max(worst, std::abs(values[i] - expected) / std::max(1.0, std::abs(expected)));
     }
     CHECK(worst <= (dtype == DType::f32 ? 0x1p-22 : 0x1p-51));
@@ -205,8 +205,8 @@ TEST_CASE("Activations have their limits at infinity, and so have their slopes")
 }
 
 TEST_CASE("A sum of many equal floats does not stand still") {
-  if (!on_host()) return;  // an emulated GPU takes too long
-  // Added one after the other, sixteen million ones and one more stay sixteen million.
+  if (!on_host()) return;  // takes too long on an emulated GPU
+  // A running sum in float would stop at 2^24.
   const std::int64_t n = (1 << 24) + 4096;
   CHECK(sum(Tensor::full({n}, 1)).item<float>() == static_cast<float>(n));
 }

@@ -1,4 +1,4 @@
-// Choosing where NaN, memory and refusals matter.
+// where(): NaN, memory, refusals.
 #include "ebb/core/ops/where.h"
 
 #include <cmath>
@@ -25,11 +25,12 @@ Tensor flags(const std::vector<std::uint8_t>& values, const Shape& shape) {
 
 TEST_CASE("The side that is not taken has the gradient 0, even where its own would be NaN") {
   const Tensor x = Tensor::from({-1.f, 0.f, 4.f}).with_grad();
-  // The slope of sqrt is NaN below 0, infinite at 0: only what is taken may be multiplied by it.
+  // The slope of sqrt is NaN below 0 and infinite at 0, so only the chosen side may be multiplied
+  // by it.
   const Tensor safe = where(x > 0, x, 1);
   sum(where(x > 0, sqrt(safe), x * 0.5)).backward();
   CHECK(x.grad().to_vector<float>() == Floats{0.5, 0.5, 0.25});
-  // A gradient that is NaN goes to one side only.
+  // A gradient that is NaN reaches one side only.
   const Tensor a = Tensor::from({1.f, 2.f}).with_grad(), b = Tensor::from({3.f, 4.f}).with_grad();
   const Tensor condition = flags({1, 0}, {2});
   sum(where(condition, a, b) * Tensor::from({kNaN, 5.f})).backward();

@@ -4,14 +4,14 @@
 namespace ebb::tests::parity {
 namespace {
 
-// A layer of PyTorch's, from its weight_ih, weight_hh, bias_ih and bias_hh.
+// Weights of a PyTorch layer, from its weight_ih, weight_hh, bias_ih and bias_hh.
 LstmWeights layer(const Tensors& x, std::size_t first) {
   return {transpose(x[first]), transpose(x[first + 1]), x[first + 2] + x[first + 3]};
 }
 
 Tensors all(const LstmResult& result) { return {result.sequence, result.hidden, result.cell}; }
 
-// A GRU's: PyTorch has two biases, of which the last third cannot be added up.
+// Weights of a PyTorch GRU. Its two biases are added but for the last third, which stays apart.
 GruWeights gru_layer(const Tensors& x, std::size_t first) {
   const Tensors of_x = split(x[first + 2], {4, 2}), of_h = split(x[first + 3], {4, 2});
   return {transpose(x[first]), transpose(x[first + 1]),

@@ -1,4 +1,4 @@
-// What a tape is told.
+// Gradients and the tape.
 #include "ebb/tests/parity/row.h"
 
 namespace ebb::tests::parity {
@@ -21,7 +21,7 @@ EBB_PROGRAM("loss.backward(), x.grad") {
   CHECK_FALSE(x.grad().defined());
   sum(square(x)).backward();
   CHECK(numbers(x.grad()) == Values{2, 4, 6});
-  sum(square(x)).backward();  // adds
+  sum(square(x)).backward();  // adds to the gradient
   CHECK(numbers(x.grad()) == Values{4, 8, 12});
 }
 EBB_PROGRAM("y.backward(v)") {

@@ -13,7 +13,7 @@ DataSet five() {
   return DataSet(Tensor::from({0.f, 1.f, 2.f, 3.f, 4.f}), Tensor::from({0, 1, 2, 3, 4}));
 }
 
-// The inputs of a pass, a vector for each batch.
+// Inputs of one pass over the data, a vector for each batch.
 std::vector<Values> pass(DataLoader& loader) {
   std::vector<Values> batches;
   for (auto [x, y] : loader) batches.push_back(numbers(x));

@@ -1,4 +1,4 @@
-// Programs of TensorFlow 1, and what its sessions gave.
+// Programs of TensorFlow 1, compared with the results of its sessions.
 #include "ebb/tests/parity/row.h"
 
 namespace ebb::tests::parity {
@@ -32,7 +32,7 @@ EBB_GIVES("tf.control_dependencies") {
   const Tensor after = assign(value, value * 10);
   Session session(graph);
   session.initialize(params);
-  CHECK(session.run(value).item<double>() == 1);  // nobody asks for the update
+  CHECK(session.run(value).item<double>() == 1);  // the update is not fetched
   auto [old, now] = session.run({before, after});
   return Tensors{old, now};
 }
@@ -44,7 +44,7 @@ EBB_ROW("tf1.gradients, tf.stop_gradient, tf1.hessians") {
     const Tensor b = a + 1, unused = graph.placeholder("unused", DType::f64, {3});
     const Tensors g = gradients(sum(a * a * b.detach()), {a, b, unused});
     const Tensor slope = gradients(sum(a * a * a), {a}, {.create_graph = true})[0];
-    const Tensor curvature = gradients(sum(slope), {a})[0];  // of a diagonal matrix
+    const Tensor curvature = gradients(sum(slope), {a})[0];  // the Hessian is diagonal
     Session session(graph);
     auto [of_a, of_b, of_unused, hessian] =
         session.run({g[0], g[1], g[2], unsqueeze(curvature, 1) * eye(3, {.dtype = DType::f64})},

@@ -6,7 +6,8 @@
 namespace ebb::tests::parity {
 namespace {
 
-// TensorFlow's images [n, h, w, channels] and filters [h, w, in, out] as ebb's, and back.
+// Convert TensorFlow's images [n, h, w, channels] and filters [h, w, in, out] to ebb's layout, and
+// results back.
 Tensor image(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
 Tensor filter(const Tensor& w) { return permute(w, {3, 2, 0, 1}); }
 Tensor back(const Tensor& y) { return permute(y, {0, 2, 3, 1}); }
@@ -16,10 +17,10 @@ Tensor back(const Tensor& y) { return permute(y, {0, 2, 3, 1}); }
 EBB_SAME("tf.nn.relu(x), tf.nn.elu(x), tf.nn.selu(x), tf.nn.silu(x)", relu(x[0]), elu(x[0]),
          1.0507009873554805 * elu(x[0], 1.6732632423543772), silu(x[0]));
 EBB_SAME("tf.nn.relu6(x)", clamp(x[0], 0, 6));
-EBB_GIVES("tf.nn.leaky_relu(x)", 1e-7) {  // whose slope TensorFlow rounds to f32
+EBB_GIVES("tf.nn.leaky_relu(x)", 1e-7) {  // TensorFlow rounds the slope to f32
   return Tensors{leaky_relu(x[0], 0.2)};
 }
-EBB_GIVES("tf.nn.gelu(x), tf.nn.gelu(x, approximate=True)", 1e-7) {  // of constants in f32
+EBB_GIVES("tf.nn.gelu(x), tf.nn.gelu(x, approximate=True)", 1e-7) {  // its constants are f32
   return Tensors{gelu(x[0]), gelu(x[0], {.approximate = true})};
 }
 EBB_SAME("tf.nn.softplus(x), tf.nn.softsign(x)", softplus(x[0]), x[0] / (1 + abs(x[0])));
@@ -122,7 +123,8 @@ EBB_GIVES("keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True
   return Tensors{layer(x[0]).sequence};
 }
 EBB_GIVES("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)") {
-  // Gates i, j, f, o of one kernel for input and state, and a forget bias of 1 that is added.
+  // TensorFlow has gates i, j, f, o in one kernel for input and state, and adds 1 to the forget
+  // bias.
   const auto in_order = [](const Tensor& w) {
     const Tensors gates = chunk(w, 4, -1);
     return concat({gates[0], gates[2], gates[1], gates[3]}, -1);
@@ -134,7 +136,7 @@ EBB_GIVES("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)") {
   return Tensors{result.sequence, squeeze(result.hidden, 0), squeeze(result.cell, 0)};
 }
 EBB_GIVES("keras.layers.GRU(2, return_sequences=True, return_state=True)") {
-  const auto in_order = [](const Tensor& w) {  // from z, r, n
+  const auto in_order = [](const Tensor& w) {  // from z, r, n to r, z, n
     const Tensors gates = chunk(w, 3, -1);
     return concat({gates[1], gates[0], gates[2]}, -1);
   };
@@ -151,7 +153,7 @@ EBB_GIVES("keras.layers.BatchNormalization(momentum=0.9)") {
   const Parameters params = f64();
   const models::BatchNorm layer(params, 3, {.axis = -1, .momentum = 0.1, .epsilon = 1e-3});
   const Tensor y = layer(x[0], Phase::training);
-  // Keras takes the variance of the batch as it is, and not over n - 1; there are 8.
+  // Keras divides the variance of the batch by n, here 8, and ebb by n - 1.
   const Tensor variance = 0.9 + (params["running_variance"] - 0.9) * 7 / 8;
   return Tensors{y.detach(), params["running_mean"], variance};
 }

@@ -1,4 +1,4 @@
-// Products and what is made of them.
+// Matrix products and functions made of them.
 #include "ebb/tests/parity/row.h"
 
 namespace ebb::tests::parity {

@@ -1,4 +1,4 @@
-// What is asked of memory.
+// Memory figures, limits and release.
 #include "ebb/core/device/runtime.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/parity/row.h"
@@ -8,14 +8,14 @@ namespace {
 
 using namespace ebb::literals;
 
-// Of 64 MiB, where nothing else is, and as the host's whatever the tests run on.
+// A simulated CPU of 64 MiB that holds nothing else, whichever device the tests run on.
 Device device() { return Runtime::make_simulated({}, 64_MiB); }
 Tensor mebibytes(std::int64_t size, const Device& device) {
   return Tensor::zeros({size << 18}, DType::f32, device);
 }
 memory::Figure allocated(const Device& d) { return memory::stats(d).allocated; }
 
-// 1 MiB of parameters and a fetch.
+// A program with 1 MiB of parameters and a scalar to fetch.
 struct Program {
   Graph graph;
   Parameters params{graph, Seed{1}};
@@ -125,7 +125,7 @@ EBB_PROGRAM("tf1.Session.close()") {
   session.run(program.total);
   const memory::CloseReport report = session.close();
   CHECK(report.returned_bytes >= 1_MiB);
-  memory::release_cached(d);  // of the shared cache, where the fetch was
+  memory::release_cached(d);  // frees the shared cache that held the fetch
   CHECK(memory::stats(d).reserved.current == 0);
 }
 EBB_PROGRAM("tf.config.experimental.get_memory_info(d), reset_memory_stats(d)") {

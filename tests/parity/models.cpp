@@ -1,4 +1,4 @@
-// What modules are told.
+// Modules: parameters, initial values, modes, saving, freezing.
 #include <cmath>
 #include <functional>
 
@@ -92,11 +92,11 @@ EBB_PROGRAM("the initial values of nn.Linear, nn.LSTM, nn.Embedding") {
   const models::Dense dense(params.scope("dense"), 100, 100);
   const models::Lstm lstm(params.scope("lstm"), 4, {.hidden = 25});
   const models::Embedding embedding(params.scope("embedding"), 100, 100);
-  // PyTorch: uniform within 1 / sqrt(100) = 0.1, here within sqrt(6 / 200) = 0.173.
+  // PyTorch draws uniformly within 1 / sqrt(100) = 0.1, ebb within sqrt(6 / 200) = 0.173.
   CHECK(deviation(params["dense.weight"]) == Approx(std::sqrt(6.0 / 200 / 3)).epsilon(0.05));
   CHECK(numbers(params["dense.bias"]) == Values(100, 0));
   CHECK(max(abs(params["lstm.0.input"])).item<double>() <= 0.2);
-  // The second quarter of the bias is the forget gate's, 1 above PyTorch's.
+  // The second quarter of the bias is the forget gate's, and ebb starts it at 1 above PyTorch's.
   const Tensors bias = chunk(params["lstm.0.bias"], 4);
   CHECK(std::abs(mean(bias[0]).item<double>()) < 0.2);
   CHECK(std::abs(mean(bias[1]).item<double>() - 1) < 0.2);
@@ -135,7 +135,7 @@ EBB_PROGRAM("p.requires_grad_(False)") {
   CHECK(numbers(params["hidden.weight"]) == before);
   CHECK(numbers(params["head.weight"]) != head);
 
-  // What the tape of a frozen part holds, and of one under NoGrad.
+  // The tape of a frozen part still keeps activations. Under NoGrad it keeps none.
   const models::Mlp frozen(params.scope("frozen"), {3, 256, 256, 3});
   params.scope("frozen").set_trainable(false);
   const Tensor x = ones({64, 3}, {.dtype = DType::f64});

@@ -1,4 +1,4 @@
-// Steps of an optimizer with gradients that are given.
+// Steps of an optimizer with given gradients.
 #pragma once
 #include <functional>
 
@@ -6,8 +6,8 @@
 
 namespace ebb::tests::parity {
 
-// The parameter of f64, after each step from x[0] with the gradients x[1][t]. `rule` is asked for
-// the optimizer of step t, from 0.
+// Returns the f64 parameter after each step from x[0] with the gradients x[1][t]. `rule` gives the
+// optimizer of step t, from 0.
 inline Tensors steps(const Tensors& x, const std::function<optim::Optimizer(int)>& rule) {
   Parameters params(Device::cpu(), Seed{1}, DType::f64);
   const Tensor parameter = params.declare("w", x[0].shape(), initializers::zeros());
@@ -23,7 +23,7 @@ inline Tensors steps(const Tensors& x, const optim::Optimizer& optimizer) {
   return steps(x, [&](int) { return optimizer; });
 }
 
-// The rates of the first `count` steps, f64.
+// Returns the learning rates of the first `count` steps, f64.
 inline Tensors rates(const optim::LearningRate& rate, int count) {
   std::vector<double> all;
   for (int made = 0; made < count; ++made)

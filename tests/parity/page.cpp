@@ -1,4 +1,4 @@
-// docs/coming-from.md and the tests of this folder hold the same rows.
+// docs/coming-from.md and the tests of this folder must hold the same rows.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The cells of "| a | b \| c |", without quotes and blanks around them.
+// Returns the cells of "| a | b \| c |" without quotes and surrounding blanks.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells(1);
   for (std::size_t i = 1; i < line.size(); ++i) {
@@ -38,7 +38,7 @@ std::vector<std::string> cells_of(const std::string& line) {
     else if (line[i] != '`')
       cells.back() += line[i];
   }
-  cells.pop_back();  // what is behind the last bar
+  cells.pop_back();  // the text after the last bar
   for (std::string& cell : cells) {
     cell.erase(0, cell.find_first_not_of(' '));
     cell.erase(cell.find_last_not_of(' ') + 1);
@@ -67,7 +67,7 @@ std::vector<PageRow> page_rows() {
   return rows;
 }
 
-// Of names: those of `a` that are not among `b`, a line each.
+// Names in `a` that `b` lacks, a line each.
 std::string missing(const std::set<std::string>& a, const std::set<std::string>& b) {
   std::string names;
   for (const std::string& name : a)

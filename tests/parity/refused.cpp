@@ -1,4 +1,5 @@
-// What the originals convert, clamp or broadcast without a word, and ebb refuses; random numbers.
+// Calls that NumPy, PyTorch and TensorFlow silently convert, clamp or broadcast and that ebb
+// refuses; random numbers.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>

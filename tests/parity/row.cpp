@@ -25,7 +25,7 @@ const std::list<Stored>& stored_files() {
   return all;
 }
 
-// The sum of cos(i) y[i] over the floating ones of these, on y's device.
+// Sums cos(i) y[i] over the floating outputs, on the device of y.
 Tensor weighted_sum(const Tensors& outputs) {
   Tensor total;
   for (const Tensor& y : outputs) {

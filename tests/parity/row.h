@@ -16,21 +16,22 @@
 
 namespace ebb::tests::parity {
 
-// The names of the two files.
+// Names of the two golden files.
 const std::vector<std::string>& files();
 
 using Function = Tensors (*)(const Tensors&);
 
-// What is stored of a row, in each file that has it.
+// Values stored for a row, in each golden file that has it.
 class Row {
  public:
   explicit Row(std::string name) : name_(std::move(name)) {}
 
-  // `function` of the inputs gives the outputs, in dtype, shape and value, and the gradients that
-  // are stored. `tolerance` is of f64, relative to values above 1; that of f32 is at least 1e-5.
+  // Checks that `function` of the stored inputs gives the stored outputs and gradients, in dtype,
+  // shape and value. `tolerance` applies to f64, relative to values above 1. For f32 it is at least
+  // 1e-5.
   void holds(Function function, double tolerance = 1e-11) const;
 
-  // "x0", "y1", "g0" of the first file that has this row; stored(), whether there is one.
+  // "x0", "y1" or "g0" from the first file that has this row. stored() says whether there is one.
   Tensor operator[](const std::string& what) const;
   bool stored(const std::string& what) const;
 
@@ -38,15 +39,16 @@ class Row {
   std::string name_;
 };
 
-// All elements, of any dtype.
+// All elements of a tensor of any dtype.
 std::vector<double> numbers(const Tensor& x);
-// "" where `got` is `wanted`, else what differs. NaN is equal to NaN, an infinity to itself.
+// Returns "" where `got` is `wanted`, else a description of the difference. NaN equals NaN, an
+// infinity itself.
 std::string difference(const Tensor& got, const Tensor& wanted, double tolerance = 1e-11);
-// The same without a look at the dtype.
+// Compares values alone, with any dtypes.
 std::string difference_of_values(const std::vector<double>& got, const std::vector<double>& wanted,
                                  double tolerance);
 
-// What the page is compared with: the rows that are tested.
+// A row that has a test, for the comparison with the page.
 struct Registered {
   std::string name;
   bool is_stored;  // against values of the original
@@ -77,7 +79,7 @@ struct Register {
   static Tensors id(const Tensors& x);                        \
   EBB_ROW(name) { row.holds(id __VA_OPT__(, ) __VA_ARGS__); } \
   static Tensors id([[maybe_unused]] const Tensors& x)
-// A function of x, and the tolerance if it is not the usual one.
+// Defines a row by a function of x, and the tolerance if it is not the default.
 #define EBB_GIVES(name, ...) \
   EBB_PARITY_FUNCTION(name, EBB_PARITY_JOIN(given_, __COUNTER__) __VA_OPT__(, ) __VA_ARGS__)
 #define EBB_SAME(name, ...)                        \

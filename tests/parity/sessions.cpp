@@ -1,4 +1,4 @@
-// What TensorFlow 1's sessions are told, here as programs of ebb.
+// Calls of TensorFlow 1's sessions, written as programs of ebb.
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/parity/row.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// w of 1, and a step that takes 0.25 times its gradient, 2 w, from it.
+// A variable w = 1, and a step that subtracts 0.25 times its gradient, 2 w.
 struct Program {
   Graph graph;
   Parameters params{graph, Seed{1}, DType::f64};
@@ -39,7 +39,7 @@ EBB_PROGRAM("with tf1.Session() as session:") {
   const Tensor loss = session.run(program.loss);
   session.close();
   CHECK(session.memory().total_bytes == 0);
-  CHECK(number(loss) == 1);  // the caller's
+  CHECK(number(loss) == 1);  // the fetched value belongs to the caller
   CHECK_ERROR(session.run(program.loss), SessionClosed, "");
 }
 EBB_PROGRAM("session.run(v) of what was never initialized") {

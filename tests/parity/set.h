@@ -1,4 +1,4 @@
-// Parameters in f64, and giving them the values of an original's.
+// Parameters in f64, and setting them to the original's values.
 #pragma once
 #include <initializer_list>
 #include <utility>

@@ -6,24 +6,25 @@
 namespace ebb::tests::parity {
 namespace {
 
-// TensorFlow 1's RMSProp: the mean of squares starts at 1, and epsilon is inside of the root.
+// TensorFlow 1's RMSProp: the mean of squares starts at 1, and epsilon is inside the root.
 struct RmspropFromOne final : optim::Rule {
   const char* name() const noexcept override { return "rmsprop_from_one"; }
   std::span<const char* const> slots() const noexcept override { return kSlots; }
   optim::RuleResult update(const optim::RuleInput& in) const override {
-    const Tensor mean = 0.9 * in.slots[0] + 0.1 * (square(in.gradient) - 1);  // less 1
+    const Tensor mean = 0.9 * in.slots[0] + 0.1 * (square(in.gradient) - 1);  // the mean minus 1
     return {in.parameter - in.rate * in.gradient / sqrt(mean + (1 + 1e-2)), {mean}};
   }
   static constexpr const char* kSlots[] = {"square_mean"};
 };
 
-// TensorFlow adds epsilon to the root of the second moment before that is corrected.
+// TensorFlow adds epsilon to the root of the second moment before the bias correction.
 optim::Optimizer adam_with_epsilon_hat(int step, double rate) {
   return optim::Adam(
       {.learning_rate = rate, .epsilon = 1e-2 / std::sqrt(1 - std::pow(0.999, step + 1))});
 }
 
-// TensorFlow and Keras round rates, momenta and decays to f32, whatever the parameter's dtype.
+// Tolerance: TensorFlow and Keras round rates, momenta and decays to f32 for any dtype of the
+// parameter.
 constexpr double kOfFloats = 1e-6;
 
 }  // namespace

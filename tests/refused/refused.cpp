@@ -1,12 +1,12 @@
-// What does not compile, and what the compiler then says of the line before: run.cmake reads these
+// Lines that must not compile, each followed by the compiler's message. run.cmake reads these
 // comments.
 #include "ebb/custom_operator.h"
 #include "ebb/ebb.h"
 
 using namespace ebb;
 
-// A fraction where bytes are meant: 0.5 is no limit of 0 bytes. Of three types, since a compiler
-// says it once of each.
+// A fraction where bytes are meant: 0.5 is no limit of 0 bytes. Three types, since a compiler
+// reports each only once.
 void limits(const Device& device, Session& session, const Graph& graph) {
   memory::set_limit(device, 0.5);
   // refused: for a part of the device's capacity say memory::Limit::fraction
@@ -19,7 +19,7 @@ static_assert(
     std::is_same_v<decltype(&memory::on_threshold),
                    memory::Watch (*)(const Device&, memory::Limit, memory::WatchFunction)>);
 
-// What could be meant in two ways.
+// Arguments with two possible meanings.
 void options(const Tensor& x, Graph& graph) {
   layer_norm(x, {.axes = 2});
   layer_norm(x, {.epsilon = 1e-6});
@@ -45,7 +45,7 @@ void options(const Tensor& x, Graph& graph) {
   // refused: x[0] is a copy: assign(slice
 }
 
-// What is no operator of one's own, though it looks like one.
+// Functors that are not valid custom operators.
 #define FUNCTOR static constexpr const char* name = "functor";
 
 struct Narrowing {  // f64 would lose half of its digits
@@ -104,7 +104,7 @@ struct WithOneSlopeOfTwo {
   }
 };
 
-// A square, but for what its base has or it lacks.
+// A square. The functors below fail by a member that they add or lack.
 struct Square {
   template <class X>
   EBB_HOST_DEVICE X operator()(X x) const {

@@ -1,5 +1,5 @@
-# Compiles SOURCE, whose comments "// refused: TEXT" each stand behind a line that is refused: as many errors, or
-# deleted functions, say so.
+# Compiles SOURCE, where a comment "// refused: TEXT" follows each line that must not compile. Each TEXT must occur in
+# an error, or in a note on a deleted function, once for each comment.
 execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only ${FLAGS} -I${INCLUDE} ${SOURCE} ERROR_FILE refused.txt)
 file(STRINGS refused.txt said REGEX "error: |= delete;")
 file(STRINGS ${SOURCE} lines REGEX "// refused: ")

@@ -1,5 +1,5 @@
-// An operator of the user's, without any header of others than the language's and ebb's. What does
-// not work ends the program before its main.
+// A user's operator that includes only the standard library and ebb. A failed check ends the
+// program before its main.
 #include <ebb/custom_operator.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What a Makefile builds with the flags that pkg-config tells.
+// Program that a Makefile builds with the flags from pkg-config.
 #include <ebb/ebb.h>
 
 #include <cstdio>

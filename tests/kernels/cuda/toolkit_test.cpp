@@ -11,8 +11,7 @@ TEST_CASE("the CUDA part answers on every machine, and the same when asked again
   CHECK(first.compiled_version == again.compiled_version);
   CHECK(first.driver_version == again.driver_version);
   CHECK(first.device_count == again.device_count);
-  // Without a toolkit there was nothing to ask a driver with; without a driver there are no
-  // devices.
+  // Without a toolkit no driver can be asked; without a driver there are no devices.
   if (first.compiled_version == 0) CHECK(first.driver_version == 0);
   if (first.driver_version == 0) CHECK(first.device_count == 0);
 }
