@@ -9,7 +9,7 @@
 
 namespace ebb::emulated {
 
-// Something that will have been done.
+// Becomes done when a queue reaches it.
 struct Marker {
   bool done = false;
 };
@@ -19,7 +19,7 @@ struct Entry {
   WorkPtr work = {};
   MarkerPtr signals = {};  // once it is at the front
   MarkerPtr waits_for = {};
-  std::shared_ptr<struct Queue> of = {};  // whose marker it waits for
+  std::shared_ptr<struct Queue> of = {};  // queue that signals waits_for
 };
 
 struct Queue {
@@ -60,8 +60,8 @@ struct CUstream_st {
 struct CUevent_st {
   int device = 0;
   ebb::emulated::MarkerPtr marker = {};  // null: never recorded
-  ebb::emulated::QueuePtr queue = {};    // that it was recorded in
-  // Where it was recorded while that was captured.
+  ebb::emulated::QueuePtr queue = {};    // in which it was recorded
+  // Set if the event was recorded in a stream that was being captured.
   ebb::emulated::CapturePtr capture = {};
   std::vector<std::size_t> after = {};
 };
