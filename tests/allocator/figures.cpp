@@ -1,4 +1,5 @@
-// Figures against a plain model that keeps peaks, totals and splits, which random.cpp leaves out.
+// The allocator's figures against a plain model that also keeps peaks, totals and splits, unlike
+// random.cpp.
 #include <memory>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Rows 10 and 11 of the memory behaviours: limits, and what is tried before OutOfMemory is thrown.
+// Rows 10 and 11 of the memory behaviours: limits, and the attempts before OutOfMemory is thrown.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -134,7 +134,7 @@ TEST_CASE(
   CHECK(allocator.reserved_bytes() == 10 * kMiB);
 }
 
-// A device that does not take back what lies at one address.
+// A device that refuses to take back memory at one address.
 class KeepingSource final : public MemorySource {
  public:
   void* reserve(std::size_t bytes) noexcept override { return upstream_.reserve(bytes); }
@@ -303,7 +303,7 @@ TEST_CASE("the largest request that would have been served is served, and no lar
     CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
     allocator.free(block);
     allocator.release_cached();
-    // An arena grows into it, and what its pool holds ahead counts.
+    // An arena can grow into the room, and memory that its pool holds ahead counts.
     const auto pool = allocator.make_pool("session");
     if (room >= 8192) pool->preallocate(4096);
     const std::size_t half = std::max(room / 2 / 4096, std::size_t{1}) * 4096;
