@@ -149,10 +149,11 @@ void contended(benchmark::State& state) {
   if (state.thread_index() == 0) shared.reset();
 }
 
-// Measures how long one thread waits while another gives memory back. The other allocates 512 MiB,
-// touches all of it and gives it back, over and over. This one allocates and frees 4 KiB; only
-// pairs that overlap with a giving back count.
-// The time is of one giving back. A long wait keeps many short ones from being tried. So the share
+// Measures how long one thread's allocations wait while another gives memory back. The loop
+// allocates 512 MiB, touches all of it and gives it back. `other` allocates and frees 4 KiB; only
+// its pairs that overlap with a giving back count.
+//
+// The time is of one giving back. A long wait keeps many short ones from being tried, so the share
 // of time in waits of more than 10 us stands beside "p99.9_us" and "most_us". All figures include
 // time taken by other programs on the machine.
 template <class Allocator>

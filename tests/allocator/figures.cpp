@@ -90,7 +90,7 @@ TEST_CASE("a device and its simulated twin hold the same figures after every cal
     host.step();
     twin.step();
     Stats a = host.allocator().stats(), b = twin.allocator().stats();
-    a.device_free = b.device_free = a.device_total = b.device_total = 0;  // the devices' own
+    a.device_free = b.device_free = a.device_total = b.device_total = 0;  // they differ
     if (!(a == b)) FAIL("the twin's figures differ at call " << i);
   }
   CHECK(host.refused() == twin.refused());

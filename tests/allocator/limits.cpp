@@ -153,7 +153,7 @@ TEST_CASE("what the device gave goes back where the host has no memory left to a
   CachingAllocator allocator(std::move(owned), grows ? Profile{} : in_segments());
   const std::size_t free_bytes = source.device_memory().free;
   CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), std::bad_alloc);
-  CHECK_FALSE(HeapFault::disarm());  // it was met
+  CHECK_FALSE(HeapFault::disarm());  // the failure happened
   CHECK(source.unreserved == 1);
   CHECK(source.device_memory().free == free_bytes);
   CHECK(allocator.reserved_bytes() == 0);

@@ -63,7 +63,7 @@ class RandomProgram {
     std::unique_ptr<memory::Pool> pool;
     std::vector<Live> live;
     std::size_t limit = memory::kNoLimit;
-    bool suspended = false, exact = true;  // exact: what it has reserved is its blocks' pages
+    bool suspended = false, exact = true;  // exact: only its blocks' pages are reserved
     bool reserves_ahead = false;           // if so, others leave its resting blocks alone
   };
   static constexpr std::size_t kMostLive = 60, kMostPools = 4, kMostPooled = 8;

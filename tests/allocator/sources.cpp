@@ -124,7 +124,7 @@ TEST_CASE("a simulated device refuses what is beyond its capacity, unless asked,
   CHECK(source.commit(base + (1 << 20), 4096));
   CHECK_FALSE(source.fits());
   CHECK(source.committed_bytes() == (1 << 20) + 4096);
-  CHECK_FALSE(source.commit(base + (1 << 20) + 4096, 4096));  // it was asked once
+  CHECK_FALSE(source.commit(base + (1 << 20) + 4096, 4096));  // overdraw() allowed one request
   CHECK(source.decommit(base, (1 << 20) + 4096));
   CHECK_FALSE(source.fits());
   CHECK(source.device_memory().free == 1 << 20);

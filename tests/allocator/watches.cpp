@@ -238,7 +238,7 @@ TEST_CASE("a watch that has ended is not told, and keeps nothing that its functi
   watch.end();
   CHECK(allocator.stats().allocations == 1);
   watch.end();
-  const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // which forgets the others
+  const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // forgets ended watches
 }
 
 TEST_CASE("a watch that is assigned to ends, and what is assigned goes on") {
@@ -310,7 +310,7 @@ TEST_CASE("a call of a watch never waits for one on another thread", "[concurren
   std::thread other([&] {
     try {
       watched.allocator.free(watched.allocator.allocate({.bytes = 2 * kMiB}));
-    } catch (const OutOfMemory&) {  // as it has to be
+    } catch (const OutOfMemory&) {  // expected
     }
   });
   asks();

@@ -132,7 +132,7 @@ TEST_CASE("updates of which a later launch fails are torn, those of the earlier 
   }
   const Tensor step = optim::Sgd({.learning_rate = 0.1}).minimize(loss, parameters);
   const Device device = own_cuda();
-  device.runtime().set_poisons(false);  // step by step nothing is launched together
+  device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
   const auto launches_of_run = [&](Session& session) {
     const std::uint64_t before = machine.statistics().launches;
     session.run(step);
@@ -179,7 +179,7 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
 TEST_CASE("an accumulation whose update fails leaves no sums, of frozen parameters neither") {
   const Machine machine;
   const Device device = own_cuda();
-  device.runtime().set_poisons(false);  // step by step nothing is launched together
+  device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
   const optim::Accumulator accumulator(optim::Sgd({.learning_rate = 0.1}), {.samples = 4});
   const Tensor samples = Tensor::full({}, 1, DType::i64, device);
   const auto minimize = [&](const Parameters& parameters) {

@@ -23,7 +23,7 @@ constexpr const char* kKinds[] = {"virtual", "plain", "block"};
 
 // Trains in a session whose program is captured, then eagerly, then on another thread.
 void work_on(const Device& device) {
-  device.runtime().set_poisons(false);  // what is poisoned step by step is not captured
+  device.runtime().set_poisons(false);  // a program poisoned step by step is not captured
   const Tensor values = Tensor::from(ramp(96), {4, 3, 8});
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {4, 3, 8});

@@ -16,7 +16,7 @@ namespace {
 // memory[p..] -= rate (memory[g..] + decay memory[p..]) for n elements.
 struct Update {
   std::int64_t p, g, n;
-  std::size_t rate = 0;  // which
+  std::size_t rate = 0;  // index into kRates
   double decay = 0;
 };
 constexpr double kRates[] = {0.5, 0.125};

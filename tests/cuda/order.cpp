@@ -77,7 +77,7 @@ TEST_CASE("a capture is not disturbed by a thread that waits for its stream") {
   const Held memory(runtime.allocator(), 64);
   CHECK(captures_beside(device, captured.get(), [&] {
     runtime.wait(other.get(), captured.get());
-    runtime.fill(other.get(), memory.data(), 5, 64);  // is done, and not recorded
+    runtime.fill(other.get(), memory.data(), 5, 64);  // executed, not captured
   }));
   std::byte value = {};
   runtime.copy_out(other.get(), &value, memory.data() + 63, 1);

@@ -78,7 +78,7 @@ TEST_CASE("batches of products are those of the CPU, a call for each axis that b
   CHECK(calls_of({6, 8, 4}, {6, 4, 8}) == 1);
   CHECK(calls_of({6, 8, 4}, {4, 8}) == 1);
   CHECK(calls_of({8, 4}, {2, 3, 4, 8}) == 1);
-  CHECK(calls_of({5, 1, 8, 4}, {3, 4, 8}) == 3);  // the longer axis is the product's
+  CHECK(calls_of({5, 1, 8, 4}, {3, 4, 8}) == 3);  // each call batches the longer axis
   CHECK(calls_of({2, 1, 8, 4}, {3, 4, 8}) == 2);
   CHECK(calls_of({6, 3, 5}, {6, 5, 3}) == 1);  // factors that begin at any element
 }

@@ -27,7 +27,7 @@ using namespace ebb::tests;
 TEST_CASE("a prepared program is launched once, captured, and replayed from then on") {
   const Machine machine;
   const Device device = own_cuda();
-  device.runtime().set_poisons(false);  // what is poisoned step by step is not captured
+  device.runtime().set_poisons(false);  // a program poisoned step by step is not captured
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 8});
   const Tensor y = tanh(x * 2) + x;
@@ -193,7 +193,7 @@ TEST_CASE("updates of two optimizers, one after the other, are made by the kerne
   const Tensors steps = {optim::Adam({.learning_rate = 0.01}).minimize(loss, one),
                          optim::Sgd({.learning_rate = 0.1}).minimize(loss, two)};
   const auto trained = [&](const Device& device) {
-    device.runtime().set_poisons(false);  // step by step nothing is launched together
+    device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
     Session session(graph, {.device = device});
     session.initialize();
     for (int i = 0; i < 3; ++i) session.run(steps, {{x, Tensor::from(ramp(32), {4, 8})}});

@@ -100,7 +100,7 @@ void check_resumed(const std::string& program) {
   CHECK(result_of(again.output) == result);
   CHECK_FALSE(holds(again, "training"));
   CHECK_FALSE(holds(again, "epoch"));
-  std::smatch loaded;  // where a peak is told, that of loading
+  std::smatch loaded;  // a peak that is printed is of loading
   if (std::regex_search(again.output, loaded, std::regex(kPeak))) {
     CHECK(loaded[1] == loaded[2]);
     CHECK(loaded[1] != peak[1]);

@@ -132,7 +132,7 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
       for (const std::int64_t accumulate : {1, 4}) {
         Options options = defaults_here(model);
         options.epochs = 3;
-        options.batch = 60;  // which leaves a rest
+        options.batch = 60;  // does not divide the samples
         options.accumulate = accumulate;
         options.hidden = 8;
         options.layers = 1;

@@ -99,7 +99,7 @@ Outcome run_product(const Problem& problem, const Algorithm& chosen, const Opera
     if (part.bytes > 0 && !address_space().holds(part.address))
       return {cudaErrorIllegalAddress, std::string(part.what) + " is no device memory"};
   if (Outcome bad = check_parts(parts); !bad.ok()) return bad;
-  if (operands.workspace_bytes > 0)  // it may hold anything afterwards
+  if (operands.workspace_bytes > 0)  // undefined after a call: filled with garbage
     std::fill_n(resident<unsigned char>(operands.workspace), operands.workspace_bytes, 0xFF);
   for (std::int64_t batch = 0; batch < problem.a.batches; ++batch) {
     const auto run = [&]<class T>(T) { run_batch<T>(problem, chosen, operands, batch); };

@@ -60,7 +60,7 @@ class Block {
   [[noreturn]] void carry();
   void run_thread(int thread);
   void wait();  // until the current thread is ready
-  void next();  // somebody goes on, or all are done
+  void next();  // continues a thread, or ends when all are done
   void leave();
   void make_ready(int thread);
   void finish_warp(int first);

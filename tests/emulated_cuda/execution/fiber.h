@@ -24,7 +24,7 @@ class Fiber {
   // Tells the address sanitizer that all frames on this stack are dead.
   void abandon() noexcept;
 
-  bool is_below(const void* address) const noexcept;  // in the page that ends an overflow
+  bool is_below(const void* address) const noexcept;  // in the guard page
   void* top() const noexcept { return bottom_ + bytes_; }
 
  private:

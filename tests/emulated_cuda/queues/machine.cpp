@@ -173,7 +173,7 @@ void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
 
 void Machine::run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
   while (!marker->done && queue->done() < queue->asked) {
-    std::uint64_t before = 0;  // how much comes up to it
+    std::uint64_t before = 0;  // entries up to the one that signals it
     for (const Entry& entry : queue->entries) {
       ++before;
       if (entry.signals == marker) break;

@@ -26,8 +26,8 @@ struct Queue {
   int device = 0;
   std::deque<Entry> entries;
   std::uint64_t asked = 0;
-  bool running = false;  // an entry that was taken out
-  bool closed = false;   // its stream is gone; what it was asked for is still done
+  bool running = false;  // an entry was taken out and runs
+  bool closed = false;   // its stream is gone; its remaining work is still done
   std::uint64_t done() const noexcept { return asked - entries.size() - (running ? 1 : 0); }
 };
 using QueuePtr = std::shared_ptr<Queue>;
