@@ -1,4 +1,4 @@
-# Build type, sanitizers, compiler cache, linker: what holds for every target of this build.
+# Build type, sanitizers, compiler cache and linker of all targets of this build.
 
 get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
 if(NOT multi_config AND NOT CMAKE_BUILD_TYPE)
@@ -11,8 +11,8 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(EBB_CCACHE ccache)
   mark_as_advanced(EBB_CCACHE)
   if(EBB_CCACHE)
-    # What ccache wants to be told before it takes a file with precompiled headers; and by what a compiler has read alone: the
-    # preprocessed text of a precompiled header says nothing of its macros.
+    # ccache caches files with a precompiled header only with this sloppiness. In depend mode it hashes the headers that
+    # the compiler read: the preprocessed text of a precompiled header lacks its macros.
     set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${EBB_CCACHE})
     foreach(language IN ITEMS CXX CUDA)
       if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)

@@ -1,9 +1,9 @@
 # ebb_dependency(<package> <version> TARGET <imported target> DEBIAN <package's name there>
 #                GIT <repository> TAG <pinned tag> [OPTIONS <name>=<value>...])
 #
-# The installed package first, then headers that ./ebb vendor has collected, then a pinned download, and one line that says
-# what to do if there is none of them. Afterwards the target exists, its headers are SYSTEM, and EBB_<package>_ORIGIN is
-# "system", "vendored" or "download".
+# Uses the installed package, else headers that ./ebb vendor has collected, else a pinned download. Otherwise one line
+# says what to do. Afterwards the target exists, its headers are SYSTEM, and EBB_<package>_ORIGIN is "system",
+# "vendored" or "download".
 set(EBB_VENDORED ${CMAKE_CURRENT_SOURCE_DIR}/third_party/vendored CACHE PATH "Where ./ebb vendor has put headers")
 include(FetchContent)
 set(FETCHCONTENT_QUIET ON)
@@ -65,8 +65,9 @@ endfunction()
 
 # ebb_installed_library(<name> <header> <library> DEBIAN <package's name there>)
 #
-# Makes the target ebb::<name in small letters> of a library that is used where it is installed and never downloaded.
-# EBB_<NAME>=OFF leaves it out, ON insists on it. Found by hand: the CMake files of such packages demand others.
+# Makes the target ebb::<name in small letters> for a library that is only used where it is installed, never downloaded.
+# EBB_<NAME>=OFF leaves it out, ON insists on it. Searches by hand, since the CMake files of such packages require other
+# packages.
 function(ebb_installed_library name header library)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "DEBIAN" "")
   string(TOUPPER ${name} upper)

@@ -1,9 +1,9 @@
 # ebb_add_custom_operators(<target> <file>...)
 #
-# Adds files with operators of your own (ebb/custom_operator.h) to a target. Where ebb has been built with CUDA and a
-# toolkit is found, nvcc compiles them, whatever their names end in, and they have kernels for the CPU and for GPUs: of
-# CMAKE_CUDA_ARCHITECTURES, by default those that ebb was built for. Elsewhere the C++ compiler does, and they have
-# kernels for the CPU. A macro: a language is enabled where it is used.
+# Adds files with operators of your own (ebb/custom_operator.h) to a target. If ebb was built with CUDA and a toolkit is
+# found, nvcc compiles them, whatever their extension, and they get kernels for the CPU and for GPUs: for
+# CMAKE_CUDA_ARCHITECTURES, by default the architectures that ebb was built for. Otherwise the C++ compiler does, and
+# they get CPU kernels only. This is a macro because a language is enabled in the scope that uses it.
 macro(ebb_add_custom_operators target)
   target_sources(${target} PRIVATE ${ARGN})
   if(ebb_CUDA_ARCHITECTURES)

@@ -1,7 +1,7 @@
-# Which headers of ours a file includes, by the lines that say so.
+# Finds the headers of ebb that a file includes, by its #include lines.
 
-# ebb_headers_of(<result> <file>...): those files and all that they include of ebb, in turn; below the source folder, sorted.
-# CMake runs again when one of them changes.
+# ebb_headers_of(<result> <file>...): the files and all headers of ebb that they include, directly or not; paths below
+# the source folder, sorted. CMake runs again when one of them changes.
 function(ebb_headers_of result)
   set(found ${ARGN})
   set(unread ${found})

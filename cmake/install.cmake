@@ -6,8 +6,8 @@ set(EBB_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ebb)
 install(TARGETS ebb EXPORT ebb)
 install(EXPORT ebb NAMESPACE ebb:: FILE ebb-targets.cmake DESTINATION ${EBB_PACKAGE_DIR})
 
-# What the two headers for users include, and nothing else; "ebb/core/tensor/tensor.h" is its name there too. Those of
-# kernels/cuda are for files that nvcc compiles.
+# Exactly the headers that the two headers for users include, under the same names ("ebb/core/tensor/tensor.h"). Headers
+# of kernels/cuda are for files that nvcc compiles.
 ebb_headers_of(headers ebb.h custom_operator.h)
 foreach(header IN LISTS headers)
   cmake_path(GET header PARENT_PATH folder)
@@ -15,10 +15,10 @@ foreach(header IN LISTS headers)
 endforeach()
 unset(headers)
 
-# Whoever links a static ebb links what it stands on, a shared one brings that along. Of what was there when ebb was
-# built a user needs as little as can be: spdlog is inside, CUDA's runtime is installed beside ebb (its licence allows
-# it), other libraries are found without their headers and CMake files, by the names that running programs know them by:
-# libdnnl.so.2 of libdnnl.so.2.7.
+# A program that links a static ebb also links ebb's libraries; a shared ebb brings them along. A user needs as little
+# as possible of the machine that ebb was built on: spdlog is inside, and CUDA's runtime is installed beside ebb, as its
+# licence allows. Other libraries are found without their headers and CMake files, by the names that the loader uses:
+# libdnnl.so.2 for libdnnl.so.2.7.
 get_target_property(type ebb TYPE)
 set(EBB_STATIC_LIBRARIES "")  # each as its target and its file
 set(EBB_PC_PRIVATE_LIBRARIES -pthread ${CMAKE_DL_LIBS})
@@ -47,7 +47,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake
               cmake/ebb-custom-operators.cmake
         DESTINATION ${EBB_PACKAGE_DIR})
 
-# For Makefiles: `pkg-config --cflags --libs ebb`. A static ebb is nothing without what it stands on, a shared one has it.
+# For Makefiles: `pkg-config --cflags --libs ebb`. With a static ebb it names ebb's libraries too; a shared one has
+# them.
 set(EBB_PC_FLAGS "")
 if(EBB_POISON)
   set(EBB_PC_FLAGS -DEBB_POISON=1)
@@ -63,7 +64,7 @@ if(type STREQUAL STATIC_LIBRARY)
 endif()
 list(JOIN EBB_PC_LIBRARIES " " EBB_PC_LIBRARIES)
 list(JOIN EBB_PC_PRIVATE_LIBRARIES " " EBB_PC_PRIVATE_LIBRARIES)
-# From where the file lies: what is installed may be moved.
+# Relative to this file, so that the installation may be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
            OUTPUT_VARIABLE EBB_PC_PREFIX)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig

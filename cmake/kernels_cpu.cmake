@@ -1,8 +1,8 @@
-# The CPU kernels: the only code that sees Eigen, and the only code compiled for one instruction set, since Eigen's
-# alignment follows it. Built apart with flags of its own and folded into the library; one source at a time, since what is
-# inlined in a loop depends on what else the compiler reads: with five more, an LSTM takes 10 % longer.
+# The CPU kernels: the only code that sees Eigen and, since Eigen's alignment depends on it, the only code compiled for
+# one instruction set. Built apart with flags of their own and folded into the library. Compiled one source at a time:
+# inlining in a loop depends on the other code in the same unit. With five more sources, an LSTM takes 10 % longer.
 #
-# -ffast-math is not among the flags: it would let results depend on how a loop is cut.
+# -ffast-math is not among the flags: results would depend on how a loop is cut.
 include(CheckCXXCompilerFlag)
 include(third_party/eigen.cmake)
 include(third_party/onednn.cmake)

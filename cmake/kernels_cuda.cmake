@@ -1,11 +1,10 @@
-# The CUDA part, libebb_cuda.so: kernels/cuda and allocator/cuda, where a toolkit is found. ebb loads it when a CUDA
-# device is first asked for, so nothing else depends on CUDA: not ebb's users, nor a program that stays on the CPU. What
-# ebb itself needs of kernels/cuda is in loader/ and plans/, without any header of CUDA's. A toolkit that does not work
-# counts as none.
+# The CUDA part, libebb_cuda.so: kernels/cuda and allocator/cuda, built if a toolkit is found and works. ebb loads it
+# when a CUDA device is first asked for. So nothing else depends on CUDA: neither ebb's users, nor a program that stays
+# on the CPU. The parts of kernels/cuda that ebb itself needs are in loader/ and plans/, without any CUDA header.
 set(EBB_CUDA AUTO CACHE STRING "CUDA: AUTO (where a toolkit is found), ON or OFF")
 set_property(CACHE EBB_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# The architectures of the GPUs here; without any, 9.0.
+# Architectures of the GPUs in this machine; without any, 9.0.
 function(ebb_cuda_architectures result)
   set(found "")
   find_program(nvidia_smi nvidia-smi NO_CACHE)
@@ -59,8 +58,8 @@ if(EBB_CUDA)
   endif()
 endif()
 
-# The sources of the part: those of ours that see CUDA, and what they need of the rest, of which the part has its own. Most
-# of what nvcc reads is headers: three kernels' sources are read as one. (UNITY_BUILD knows CUDA from CMake 3.31 on.)
+# Sources of the part: ebb's files that see CUDA, and copies of the few others that they need. nvcc spends most of its
+# time on headers, so three kernels' sources are compiled as one. (UNITY_BUILD supports CUDA from CMake 3.31 on.)
 function(ebb_cuda_sources result)
   set(root ${PROJECT_SOURCE_DIR})
   file(GLOB kernels CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cu)
@@ -88,7 +87,7 @@ file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/loa
 target_sources(ebb PRIVATE ${sources})
 ebb_unite(ebb ${sources})
 target_link_libraries(ebb PRIVATE ${CMAKE_DL_LIBS})
-# Part and library have to be of one version.
+# The part and the library must have the same version.
 set_source_files_properties(kernels/cuda/loader/part.cpp PROPERTIES
                             COMPILE_DEFINITIONS EBB_VERSION="${PROJECT_VERSION}")
 set_source_files_properties(kernels/cuda/loader/load.cpp PROPERTIES
@@ -101,7 +100,7 @@ if(EBB_HAVE_CUDA)
   set(kernels ${sources})
   list(FILTER kernels INCLUDE REGEX "\\.cu$")
   list(FILTER sources EXCLUDE REGEX "\\.cu$")
-  # What the host's compiler compiles is a library of its own: the flags for C++20 differ.
+  # The host compiler's sources are a library of their own, since the flags for C++20 differ.
   add_library(ebb_cuda_host OBJECT ${sources})
   target_compile_features(ebb_cuda_host PRIVATE cxx_std_20)
   target_link_libraries(ebb_cuda_host PRIVATE CUDA::cudart_static)

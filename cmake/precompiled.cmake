@@ -22,10 +22,10 @@ endfunction()
 
 function(ebb_precompiled_options target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # A compiler cache sees what a precompiled header is made of.
+    # Lets a compiler cache see the contents of a precompiled header.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
     if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-      # What comes from a precompiled header is ours to GCC 12, the standard library too, of which it warns without reason.
+      # GCC 12 treats everything from a precompiled header as ours and warns about the standard library without reason.
       target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
     endif()
   endif()

@@ -1,4 +1,4 @@
-// The bytes of a tensor, wherever its memory is.
+// Bytes of a tensor on any device.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -1,5 +1,4 @@
-// Catch2, whichever of versions 2 and 3 is installed. Tests include this and nothing of Catch2
-// itself.
+// Catch2, version 2 or 3, whichever is installed. Tests include this instead of Catch2 itself.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)
@@ -18,7 +17,8 @@ using Catch::Detail::Approx;
 
 namespace ebb::tests {
 
-// "" when doing it throws a Type whose message holds text; else what happened in its place.
+// "" if function() throws a Type whose message contains `text`; otherwise a description of what
+// happened.
 template <class Type, class Function>
 std::string why_not_thrown(Function&& function, const std::string& text) {
   try {
@@ -34,8 +34,8 @@ std::string why_not_thrown(Function&& function, const std::string& text) {
 
 }  // namespace ebb::tests
 
-// The expression throws this type, and the message says this: CHECK_ERROR(matmul(a, b), ShapeError,
-// "[2, 3]").
+// Checks that the expression throws this type with this text in its message: CHECK_ERROR(matmul(a,
+// b), ShapeError, "[2, 3]").
 #define CHECK_ERROR(expression, Type, text)                                                   \
   CHECK(::ebb::tests::why_not_thrown<Type>([&] { static_cast<void>(expression); }, (text)) == \
         std::string())

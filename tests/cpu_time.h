@@ -1,4 +1,4 @@
-// How long a thread computes, for tests of how time grows.
+// Processor time of a thread, for tests of how time grows.
 #pragma once
 #include <time.h>
 
@@ -7,14 +7,14 @@
 
 namespace ebb::tests {
 
-// What the calling thread has computed, whatever else the machine does.
+// Processor time of the calling thread, independent of other load.
 inline double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The least of several runs.
+// The least time of seven runs.
 template <class Run>
 double least_seconds(const Run& run) {
   double least = std::numeric_limits<double>::infinity();

@@ -65,7 +65,7 @@ const bool HeapCount::works = false;
 
 }  // namespace ebb::tests
 
-// Forms of these that are not here (of arrays) call them, or come in pairs from a sanitizer.
+// Other forms, such as for arrays, call these, or come in pairs from a sanitizer.
 void* operator new(std::size_t bytes) {
   if (fails_now()) throw std::bad_alloc();
   return counted(std::malloc(bytes ? bytes : 1));
@@ -93,7 +93,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 }
 
 #if defined(__GLIBC__) && !defined(EBB_SANITIZED)
-// The C library's own names for what is taken over here (glibc manual, "Replacing malloc").
+// The C library's own names of the functions replaced here (glibc manual, "Replacing malloc").
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

@@ -1,4 +1,4 @@
-// The heap of the host, which fails when a test says so, and counts.
+// The host's heap, with failures on request and counts.
 #pragma once
 #include <cstddef>
 
@@ -12,8 +12,8 @@ struct HeapFault {
   static std::ptrdiff_t live() noexcept;
 };
 
-// Counts calls of malloc and its kind, by any thread, while it is alive. Where a sanitizer has
-// taken malloc over already, it counts nothing and `works` is false.
+// Counts calls of malloc and its relatives by any thread, while it lives. If a sanitizer has
+// replaced malloc, `works` is false and nothing is counted.
 class HeapCount {
  public:
   HeapCount() noexcept;

@@ -1,4 +1,4 @@
-// Infinity and NaN, which a float says as exactly as a double.
+// Infinity and NaN, which are the same in float and double.
 #pragma once
 #include <limits>
 
@@ -6,7 +6,7 @@ namespace ebb::tests {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// In a list of doubles.
+// For lists of doubles.
 inline constexpr double kInfinity64 = kInfinity, kNaN64 = kNaN;
 
 }  // namespace ebb::tests

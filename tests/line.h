@@ -3,7 +3,7 @@
 
 namespace ebb::tests {
 
-// How an error says a line of the file that calls this.
+// A line of the calling file as error messages write it.
 inline std::string line(int number, const char* file = __builtin_FILE()) {
   return "(" + std::string(file) + ":" + std::to_string(number) + ")";
 }

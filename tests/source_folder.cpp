@@ -1,5 +1,4 @@
-// The one file that is compiled with the folder's name, so that the others are the same in every
-// tree.
+// The only file compiled with the folder's name, so that all others are the same in every tree.
 #include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {

@@ -3,7 +3,7 @@
 
 namespace ebb::tests {
 
-// Where the sources are, for tests that read files of theirs.
+// The folder of the sources, for tests that read source files.
 std::string source_folder();
 
 }  // namespace ebb::tests

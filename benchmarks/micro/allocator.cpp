@@ -149,11 +149,13 @@ void contended(benchmark::State& state) {
   if (state.thread_index() == 0) shared.reset();
 }
 
-// One thread allocates 512 MiB, touches all of it and gives it back, over and over. Another
-// allocates and frees 4 KiB; only its pairs that overlap a giving back count. The time is of one
-// giving back. A long wait keeps many short ones from being tried, so beside "p99.9_us" and
-// "most_us" there is the share of the time spent in waits of more than 10 us. Time taken by the
-// machine's other programs is in all of them.
+// Measures how long one thread's allocations wait while another gives memory back. The loop
+// allocates 512 MiB, touches all of it and gives it back. `other` allocates and frees 4 KiB; only
+// its pairs that overlap with a giving back count.
+//
+// The time is of one giving back. A long wait keeps many short ones from being tried, so the share
+// of time in waits of more than 10 us stands beside "p99.9_us" and "most_us". All figures include
+// time taken by other programs on the machine.
 template <class Allocator>
 void stall(benchmark::State& state) {
   using Clock = std::chrono::steady_clock;

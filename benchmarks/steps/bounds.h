@@ -71,7 +71,7 @@ class Bandwidth final : public Worker {
   std::array<std::vector<float>, 4> arrays_;
 };
 
-// A copy within device memory: each of so many floats is read once and written once.
+// A copy within device memory: each float is read once and written once.
 class DeviceCopy final : public Worker {
  public:
   DeviceCopy(std::int64_t elements, const Device& device)

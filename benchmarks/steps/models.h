@@ -66,7 +66,7 @@ class InputFile {
   safetensors::File file_;
 };
 
-// A matrix product of a step: two of the model's operands, which products share as in a step.
+// A matrix product of a step, by the indices of its operands. Products share operands as in a step.
 struct Product {
   std::size_t a, b;
   MatmulOptions options = {};

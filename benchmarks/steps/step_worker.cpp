@@ -1,4 +1,4 @@
-// Whole training steps, on request. benchmarks/run.py and gpu.py start it, beside PyTorch's
+// Makes whole training steps on request. benchmarks/run.py and gpu.py start it, beside PyTorch's
 // torch_worker.py. Reads commands from the standard input, a line each, and answers each with a
 // line:
 //   run N       makes N steps and waits for the last; answers the seconds that took

@@ -11,15 +11,15 @@ inline float value_of(const Tensor& x, std::initializer_list<std::int64_t> index
                                   : x.item<float>(index);
 }
 
-// Makes steps of the thing that is measured.
+// Makes steps of the program being measured.
 class Worker {
  public:
   Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
-  // Starts a step. The returned tensor may be still to come: reading it waits for all steps started
-  // before. Undefined where there is nothing to wait for.
+  // Starts a step. The returned tensor may not be ready yet: reading it waits for all steps started
+  // before. Undefined if there is nothing to wait for.
   virtual Tensor step() = 0;
 };
 

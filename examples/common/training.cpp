@@ -309,7 +309,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
   return training;
 }
 
-// Shape of a batch of so many such samples.
+// Shape of a batch of `rows` such samples.
 Shape batch_of(const Tensor& samples, std::int64_t rows) {
   Shape shape = samples.shape();
   shape.set(0, rows);

@@ -224,7 +224,7 @@ TEST_CASE("a device is recorded by one log at a time, and by none in the end") {
   CHECK(allocator->set_recorder(other));
 }
 
-// Does something of a test's while memory is on its way.
+// Calls a function of the test while memory is being committed.
 class MeanwhileSource final : public SimulatedWith {
  public:
   MeanwhileSource(SimulatedSource& upstream, std::function<void()> call)

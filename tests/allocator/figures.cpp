@@ -1,4 +1,5 @@
-// Figures against a plain model that keeps peaks, totals and splits, which random.cpp leaves out.
+// The allocator's figures against a plain model that also keeps peaks, totals and splits, unlike
+// random.cpp.
 #include <memory>
 #include <vector>
 
@@ -89,7 +90,7 @@ TEST_CASE("a device and its simulated twin hold the same figures after every cal
     host.step();
     twin.step();
     Stats a = host.allocator().stats(), b = twin.allocator().stats();
-    a.device_free = b.device_free = a.device_total = b.device_total = 0;  // the devices' own
+    a.device_free = b.device_free = a.device_total = b.device_total = 0;  // they differ
     if (!(a == b)) FAIL("the twin's figures differ at call " << i);
   }
   CHECK(host.refused() == twin.refused());

@@ -28,7 +28,8 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Walks every segment, checks the tiling, and finds by exhaustion where a request has to go.
+// Walks every segment, checks that blocks tile it, and finds the best place for a request by
+// exhaustive search.
 std::optional<Place> best_place(const Heap& heap, std::size_t bytes) {
   std::optional<std::tuple<std::size_t, std::uint64_t, std::size_t>> best;
   for (const auto& [age, segment] : heap.segments()) {

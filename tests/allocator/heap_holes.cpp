@@ -1,4 +1,4 @@
-// Ranges with holes: what is committed, given back and walked over, against a plain model.
+// Ranges with holes, against a plain model: pages are committed, given back and walked over.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -23,7 +23,7 @@ const memory::Profile kGrowing{.small_request = kSmallest, .growth_step = 8 * kP
 
 enum class Kind : unsigned char { hole, free, moving, live };
 
-// What each 512 bytes of each range are.
+// State of each 512 bytes, by range.
 using Picture = std::map<std::uint64_t, std::vector<Kind>>;
 
 Kind kind_of(const BlockNode& node) {
@@ -58,8 +58,8 @@ struct Found {
   bool operator==(const Found&) const = default;
 };
 
-// By exhaustion: each hole with the free stretches beside it is a row. Of those that suffice the
-// smallest, or the largest of all where that takes fewer pages.
+// The row to commit for a request, by exhaustive search. A row is a hole with the free blocks
+// beside it. Takes the smallest that suffices, or the largest of all if that takes fewer pages.
 std::optional<Found> best_row(const Heap& heap, const Picture& picture, std::size_t bytes) {
   using Order = std::tuple<std::size_t, std::uint64_t, std::size_t>;  // bytes, age, hole's offset
   std::optional<std::pair<Order, Found>> smallest, largest;
@@ -145,7 +145,7 @@ class FragmentingProgram {
     if (!(found == *expected)) FAIL("not the best row");
     if (row.with_step < row.bytes || row.with_step % kPage) FAIL("a step that is none");
     heap_.claim(row, random_.one_in(2) ? row.with_step : row.bytes);
-    // Others come and go while the device is asked.
+    // Other requests arrive while the device is asked.
     const std::size_t live = live_.size();
     if (random_.one_in(2)) {
       picture_of(heap_);
@@ -301,7 +301,7 @@ TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
   nodes = 2;
   CHECK(other.next(nodes) == live);
   nodes = 1;
-  CHECK(other.next(nodes) == nullptr);  // over the rest of the first: it stands at the second
+  CHECK(other.next(nodes) == nullptr);  // walked the rest of the first range: now at the second
   heap.drop(std::next(heap.segments().begin()));
   heap.give(live);
   heap.drop(heap.segments().begin());  // where the first walk stands

@@ -31,7 +31,7 @@ std::string stat(const std::string& prefix, std::size_t inactive, std::size_t ac
          "active_file " + text(active);
 }
 
-// A machine of 8 GiB, of which 6 are available, with cgroups as a test writes them.
+// A machine of 8 GiB, 6 of them available, whose cgroups a test writes.
 class Machine {
  public:
   Machine() {
@@ -63,7 +63,7 @@ class Machine {
     const std::string proc = folder_.path("proc"), cgroup = folder_.path("cgroup");
     return host_memory({.proc = proc.c_str(), .cgroup = cgroup.c_str()});
   }
-  // MiB: compared in one go, and read in one glance.
+  // Total and free MiB, which compare and read easily.
   std::pair<std::size_t, std::size_t> total_and_free() const {
     const HostMemory found = memory();
     return {found.total / kMiB, found.free / kMiB};
@@ -254,7 +254,7 @@ TEST_CASE("asking for the host's memory takes nothing from the heap") {
   const std::string proc = machine.path("proc"), cgroup = machine.path("cgroup");
   HeapFault::arm();
   const HostMemory memory = host_memory({.proc = proc.c_str(), .cgroup = cgroup.c_str()});
-  CHECK(HeapFault::disarm());  // not met
+  CHECK(HeapFault::disarm());  // still armed: the heap was not used
   CHECK(memory.free == 57 * kMiB);
 }
 
@@ -274,7 +274,7 @@ class ResourceLimit {
   rlimit before_{};
 };
 
-// In bytes, a column of /proc/self/statm.
+// Bytes in a column of /proc/self/statm.
 std::size_t this_process(int column) {
   std::ifstream statm("/proc/self/statm");
   std::size_t pages = 0;
@@ -326,7 +326,7 @@ TEST_CASE("a capacity leaves a sixteenth of all memory to the process, 16 MiB to
         ~std::size_t{0});
 }
 
-// A sanitizer's own mappings are data too, beyond any limit that would bound the device here.
+// A sanitizer's own mappings count as data and exceed any limit that would bound the device.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE(
     "what the host gives is read again as the device grows, and ends before the kernel does") {

@@ -66,8 +66,8 @@ TEST_CASE("after trimming, a segment that fills the limit exactly is granted") {
 }
 
 TEST_CASE("a request at the limit trims the oldest free segments, until just enough came back") {
-  // Two free segments of 12 MiB below a limit of 30: 18 more need one of them back, exactly; 24
-  // need both.
+  // Two free segments of 12 MiB, limit 30: a request of 18 MiB needs exactly one of them back, 24
+  // MiB needs both.
   const auto [request, left] =
       GENERATE(table<std::size_t, std::size_t>({{14, 26}, {18, 30}, {24, 24}}));
   Faulty faulty(in_segments());
@@ -124,7 +124,7 @@ TEST_CASE("a device that refuses is asked again after free segments went back to
   allocator.free(block);
 }
 
-// What it hands out is followed by a heap that refuses once.
+// After each call that hands out memory, makes the host's heap refuse once.
 class ExhaustingSource final : public SimulatedWith {
  public:
   using SimulatedWith::SimulatedWith;
@@ -153,7 +153,7 @@ TEST_CASE("what the device gave goes back where the host has no memory left to a
   CachingAllocator allocator(std::move(owned), grows ? Profile{} : in_segments());
   const std::size_t free_bytes = source.device_memory().free;
   CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), std::bad_alloc);
-  CHECK_FALSE(HeapFault::disarm());  // it was met
+  CHECK_FALSE(HeapFault::disarm());  // the failure happened
   CHECK(source.unreserved == 1);
   CHECK(source.device_memory().free == free_bytes);
   CHECK(allocator.reserved_bytes() == 0);

@@ -1,4 +1,4 @@
-// The allocator's figures as anyone would write them down, and random requests to compare them on.
+// A plain model of the allocator's figures, and random requests to compare them on.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using memory::Category;
 using memory::Figure;
 using memory::Stats;
 
-/// Of a device without addresses to reserve.
+/// Profile of a device that cannot reserve addresses.
 inline memory::Profile in_segments() {
   memory::Profile profile;
   profile.grows = false;
@@ -27,7 +27,7 @@ class Random {
   std::size_t below(std::size_t bound) { return engine_() % bound; }
   bool one_in(std::size_t count) { return below(count) == 0; }
   Category category() { return static_cast<Category>(below(memory::kCategoryCount)); }
-  /// Zero, tiny, small, medium and large ones, up to 24 MiB.
+  /// Zero, tiny, small, medium and large sizes, up to 24 MiB.
   std::size_t bytes() {
     const std::size_t kind = below(100);
     if (kind < 2) return 0;
@@ -41,7 +41,8 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-/// Keeps requested, allocated, categories, peaks and counts; reserved is the source's business.
+/// Keeps requested and allocated bytes, categories, peaks and counts. Reserved bytes depend on the
+/// source.
 struct Model {
   Stats stats;
 
@@ -91,7 +92,7 @@ struct Model {
       stats.by_category[i].current += split[i];
     ++stats.allocations;
   }
-  /// The same for what there is now.
+  /// Like agrees_with(), for current values only, without peaks.
   bool is_now(const Stats& measured) const {
     for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
       if (measured.by_category[i].current != stats.by_category[i].current) return false;
@@ -99,7 +100,7 @@ struct Model {
            measured.allocated.current == stats.allocated.current &&
            measured.allocations == stats.allocations;
   }
-  /// Whether these are the model's figures; what the model does not keep is not compared.
+  /// Whether the measured figures are the model's. Ignores figures that the model does not keep.
   bool agrees_with(const Stats& measured) const {
     return measured.requested == stats.requested && measured.allocated == stats.allocated &&
            measured.by_category == stats.by_category && measured.at_peak == stats.at_peak &&

@@ -32,7 +32,7 @@ void in_threads(std::size_t count, const Function& function) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Stays inside for a moment, and notices when somebody else has been there meanwhile.
+// visit() stays inside for a moment and returns whether the visitor was alone.
 template <class AnyMutex>
 struct Room {
   AnyMutex mutex;
@@ -66,7 +66,7 @@ TEMPLATE_TEST_CASE("no two threads are ever inside a mutex", "[concurrent]", Mut
   CHECK(room.visits == kThreads * kVisits);
 }
 
-// The kernel's word for what a thread does.
+// Whether a thread sleeps, by its state in /proc.
 bool sleeps(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string text;
@@ -76,7 +76,7 @@ bool sleeps(pid_t thread) {
          text[end_of_name + 2] == 'S';
 }
 
-// Two threads that need each other's turn: where a waiter is forgotten, they wait for ever.
+// Two threads take turns: if a waiter is forgotten, both wait for ever.
 TEMPLATE_TEST_CASE("nobody who waits for a mutex is forgotten", "[concurrent]", Mutex, FairMutex) {
   TestType mutex;
   int turn = 0;
@@ -104,7 +104,7 @@ TEST_CASE("a fair mutex is had in the order in which threads came for it", "[con
     std::vector<std::thread> threads;
     mutex.lock();
     for (std::size_t t = 0; t < kWaiting; ++t) {
-      // A thread's own state says when it sleeps, which it does only once it has its number.
+      // Starts the next thread only once this one sleeps: by then it has its number in the queue.
       std::atomic<pid_t> id = 0;
       threads.emplace_back([&mutex, &order, &id, t] {
         id.store(::gettid());
@@ -121,7 +121,7 @@ TEST_CASE("a fair mutex is had in the order in which threads came for it", "[con
   }
 }
 
-// Everything that takes a lock of an allocator, over and over.
+// Calls everything that takes a lock of an allocator, over and over.
 void use(CachingAllocator& allocator, Pool& own, std::uint64_t seed, int calls) {
   Random random(seed);
   std::vector<Block*> live;

@@ -138,7 +138,7 @@ TEST_CASE("scopes open and close in many threads while others allocate", "[concu
         Block* block = allocator->allocate({.bytes = bytes, .category = random.category()});
         outlives.emplace(*allocator);
         allocator->free(block);
-        // This thread's block was there in both, and no thread holds more than 4 KiB.
+        // Both scopes saw this thread's block, and no thread holds more than 4 KiB.
         for (const PeakScope* scope : {&outer, &std::as_const(*outlives)}) {
           const std::size_t peak = scope->bytes();
           if (peak < kHeld + bytes || peak > kHeld + kThreads * 4096) ++wrong;

@@ -186,7 +186,7 @@ TEST_CASE("a pool's segments are its blocks that have memory, and the device's t
   CHECK(pool->grow(arena, {8192}, {split_of(8192, 0), {}}));
   CHECK(allocator->stats().segments == 3);
   pool->rest(arena);
-  pool->set_limit(4096);  // takes it
+  pool->set_limit(4096);  // takes the arena's memory
   CHECK(segments(*pool) == 1);
   CHECK(allocator->stats().segments == 2);
   pool->set_limit({});

@@ -1,4 +1,5 @@
-// Random programs on the whole allocator: figures, bytes and contents, whatever refuses.
+// Random programs on the whole allocator: figures, bytes and contents stay right whatever is
+// refused.
 #include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/random_program.h"
@@ -15,7 +16,7 @@ std::unique_ptr<MemorySource> make_source(bool on_host) {
   return std::make_unique<SimulatedSource>(kCapacity, 4096);
 }
 
-// Small enough for several ranges, and for segments of several sizes.
+// A profile small enough that programs need several ranges, and segments of several sizes.
 Profile make_profile(bool grows) {
   Profile profile = grows ? Profile{} : in_segments();
   profile.range_bytes = std::size_t{64} << 20;

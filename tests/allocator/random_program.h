@@ -1,5 +1,5 @@
-// A random program on an allocator and its pools, over a source that may refuse at random, held
-// against a plain model after every call.
+// A random program on an allocator and its pools, compared with a plain model after every call. Its
+// source may refuse at random.
 #pragma once
 
 #include <array>
@@ -25,8 +25,7 @@ struct ProgramOptions {
   bool is_mild = false;  // no limits, nothing preallocated and no pages: what a step does
 };
 
-/// Stops being exact about nothing: every check is an `if (wrong) FAIL`, since a million assertions
-/// would take longer than the allocations.
+/// Checks by `if (wrong) FAIL`, since a million assertions would take longer than the allocations.
 class RandomProgram {
  public:
   RandomProgram(std::unique_ptr<memory::MemorySource> upstream, memory::Profile profile,
@@ -45,7 +44,7 @@ class RandomProgram {
 
   void step();
 
-  /// Frees, closes and releases everything: the source has all of it back.
+  /// Frees, closes and releases everything. Checks that the source has all of it back.
   void finish();
 
  private:
@@ -64,8 +63,8 @@ class RandomProgram {
     std::unique_ptr<memory::Pool> pool;
     std::vector<Live> live;
     std::size_t limit = memory::kNoLimit;
-    bool suspended = false, exact = true;  // exact: what it has reserved is its blocks' pages
-    bool reserves_ahead = false;           // it may: then others leave its resting blocks alone
+    bool suspended = false, exact = true;  // exact: only its blocks' pages are reserved
+    bool reserves_ahead = false;           // if so, others leave its resting blocks alone
   };
   static constexpr std::size_t kMostLive = 60, kMostPools = 4, kMostPooled = 8;
 
@@ -86,7 +85,7 @@ class RandomProgram {
 
   void inject();
 
-  // What may throw, with the host's heap failing at times. Whether it did not.
+  // Makes a call that may throw, sometimes with a failing heap. Returns whether it succeeded.
   template <class Call>
   bool try_to(const Call& call) {
     presses_ = true;
@@ -108,7 +107,7 @@ class RandomProgram {
 
   void act();
 
-  // On the cache.
+  // Calls on the cache.
   void allocate();
   void free_one();
   void recategorise();
@@ -116,7 +115,7 @@ class RandomProgram {
   void change_limit();
   void preallocate();
 
-  // On pools.
+  // Calls on pools.
   void make_or_close();
   void close(Owned& owned);
   void suspend_or_resume(Owned& owned);
@@ -142,7 +141,7 @@ class RandomProgram {
   void note_woken(Owned& owned, Live& live);
   void free_one(Owned& owned, Live& live);
 
-  // On all of it.
+  // Calls on the whole allocator.
   void check();
   static std::vector<Live*> in_order(Owned& owned);
   void clear();
@@ -164,7 +163,7 @@ class RandomProgram {
   std::vector<Live> live_;
   std::vector<Owned> pools_;  // in the order of making
   std::size_t limit_ = memory::kNoLimit, preallocated_ = 0;
-  std::size_t lost_ = 0;  // what the device never took back of closed pools
+  std::size_t lost_ = 0;  // bytes of closed pools that the device never took back
   std::uint64_t next_age_ = 0;
   std::size_t before_ = 0;  // reserved
   bool refuses_ = false, keeps_ = false, has_no_addresses_ = false;

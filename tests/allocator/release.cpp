@@ -1,4 +1,5 @@
-// Rows 8, 9 and 22 of the memory behaviours: what goes back, what is kept ahead, and why.
+// Rows 8, 9 and 22 of the memory behaviours: which memory is given back, which is kept ahead, and
+// why.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -249,7 +250,7 @@ TEST_CASE(
 TEST_CASE("a preallocation that is refused throws, and changes nothing that is in use") {
   Faulty device;
   CachingAllocator& allocator = device.allocator;
-  device.source->bound(1024 * kMiB);  // a real one: a twin would count on
+  device.source->bound(1024 * kMiB);  // a real device: a twin would go past its capacity
   Block* live = allocator.allocate({.bytes = 4 * kMiB});
   const auto pool = allocator.make_pool("session", 8 * kMiB);
   for (const std::size_t bytes :
@@ -364,7 +365,7 @@ TEST_CASE("large requests use what small ones have left over, before more memory
   CHECK(allocator.reserved_bytes() <= 216 * kMiB);
   CHECK(allocator.reserved_bytes() >= 200 * kMiB);
   free_all();
-  // Small ones stay out of what large ones left: those that live long would cut it up.
+  // Small blocks stay out of memory that large ones left: long-lived ones would cut it up.
   allocator.release_cached();
   allocate(1, 64 * kMiB);
   free_all();

@@ -1,4 +1,4 @@
-// Rows 10 and 11 of the memory behaviours: limits, and what is tried before OutOfMemory is thrown.
+// Rows 10 and 11 of the memory behaviours: limits, and the attempts before OutOfMemory is thrown.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -83,7 +83,7 @@ TEST_CASE("at the limit a request of 4 bytes is served beside 18 free MiB") {
   REQUIRE(allocator.reserved_bytes() == 20 * kMiB);
   Block* small = allocator.allocate({.bytes = 4});
   CHECK(allocator.reserved_bytes() <= 20 * kMiB);
-  Block* rest = allocator.allocate({.bytes = 18 * kMiB - 4096});  // and all but its page is left
+  Block* rest = allocator.allocate({.bytes = 18 * kMiB - 4096});  // everything but small's page
   CHECK_THROWS_AS(allocator.allocate({.bytes = 4096}), OutOfMemory);
   for (Block* block : {live, small, rest}) allocator.free(block);
 }
@@ -97,7 +97,7 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
     pools.push_back(allocator.make_pool("session"));
     arenas.push_back(pools.back()->allocate({.bytes = 4 * kMiB}));
   }
-  for (const std::size_t i : {3, 0, 2}) pools[i]->rest(arenas[i]);  // the second one runs
+  for (const std::size_t i : {3, 0, 2}) pools[i]->rest(arenas[i]);  // the second stays in use
   allocator.set_limit(16 * kMiB);
   Block* block = allocator.allocate({.bytes = 5 * kMiB});
   CHECK_FALSE(pools[0]->has_memory(arenas[0]));
@@ -106,7 +106,7 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
   CHECK(pools[3]->has_memory(arenas[3]));
   CHECK(pools[3]->wake(arenas[3]));
   CHECK_FALSE(pools[0]->wake(arenas[0]));
-  CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), OutOfMemory);  // what runs stays
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), OutOfMemory);  // arenas in use stay
   CHECK(pools[1]->has_memory(arenas[1]));
   CHECK(pools[3]->has_memory(arenas[3]));
   allocator.free(block);
@@ -134,7 +134,7 @@ TEST_CASE(
   CHECK(allocator.reserved_bytes() == 10 * kMiB);
 }
 
-// A device that does not take back what lies at one address.
+// A device that refuses to take back memory at one address.
 class KeepingSource final : public MemorySource {
  public:
   void* reserve(std::size_t bytes) noexcept override { return upstream_.reserve(bytes); }
@@ -211,7 +211,7 @@ TEST_CASE("room is what nobody uses: cached pages and idle arenas, not what a po
   Block* const arena = ahead->allocate({.bytes = 3 * kMiB});
   ahead->rest(arena);
   CHECK(allocator.room_bytes() == 22 * kMiB);
-  Block* block = allocator.allocate({.bytes = 22 * kMiB});  // and that much is to be had
+  Block* block = allocator.allocate({.bytes = 22 * kMiB});  // exactly that much can be had
   CHECK(allocator.room_bytes() == 0);
   CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
   CHECK(ahead->has_memory(arena));
@@ -303,7 +303,7 @@ TEST_CASE("the largest request that would have been served is served, and no lar
     CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
     allocator.free(block);
     allocator.release_cached();
-    // An arena grows into it, and what its pool holds ahead counts.
+    // An arena can grow into the room, and memory that its pool holds ahead counts.
     const auto pool = allocator.make_pool("session");
     if (room >= 8192) pool->preallocate(4096);
     const std::size_t half = std::max(room / 2 / 4096, std::size_t{1}) * 4096;
@@ -328,7 +328,7 @@ TEST_CASE(
   CHECK(pool->has_memory(blocks[2]));
   CHECK(pool->wake(blocks[1]));
   pool->set_limit(kMiB);
-  CHECK(pool->has_memory(blocks[1]));  // it does not rest
+  CHECK(pool->has_memory(blocks[1]));  // not resting, so it stays
   CHECK(pool->reserved_bytes() == 4 * kMiB);
 }
 

@@ -1,11 +1,11 @@
-// A simulated source with something of a test's own on the way to it.
+// A simulated source with a test's own behaviour in front.
 #pragma once
 
 #include "ebb/allocator/simulated_source.h"
 
 namespace ebb::tests {
 
-/// Passes everything on; a test overrides what it is about.
+/// Forwards every call. A test overrides the calls that it is about.
 class SimulatedWith : public memory::MemorySource {
  public:
   explicit SimulatedWith(memory::SimulatedSource& upstream) noexcept : upstream_(upstream) {}

@@ -124,7 +124,7 @@ TEST_CASE("a simulated device refuses what is beyond its capacity, unless asked,
   CHECK(source.commit(base + (1 << 20), 4096));
   CHECK_FALSE(source.fits());
   CHECK(source.committed_bytes() == (1 << 20) + 4096);
-  CHECK_FALSE(source.commit(base + (1 << 20) + 4096, 4096));  // it was asked once
+  CHECK_FALSE(source.commit(base + (1 << 20) + 4096, 4096));  // overdraw() allowed one request
   CHECK(source.decommit(base, (1 << 20) + 4096));
   CHECK_FALSE(source.fits());
   CHECK(source.device_memory().free == 1 << 20);
@@ -167,7 +167,7 @@ TEST_CASE("simulated ranges never overlap, however often the address range is us
   CHECK(served > 8'000);
 }
 
-// A process that may map so many addresses and no more, as RLIMIT_AS has it.
+// A process with limited address space, as under RLIMIT_AS.
 class NarrowSource final : public MemorySource {
  public:
   explicit NarrowSource(std::size_t bytes) noexcept : left(bytes) {}
@@ -266,7 +266,7 @@ TEST_CASE("without cuts every block is a segment of its own, and is used again f
   std::size_t reserved = 0;
   for (const auto& [bytes, blocks] : most) reserved += bytes * blocks;
   CHECK(allocator.stats().reserved.current == reserved);
-  // What is free in another size goes back before anything is refused.
+  // Free blocks of other sizes are given back before a request is refused.
   for (auto& [bytes, blocks] : live)
     for (Block* block : std::exchange(blocks, {})) allocator.free(block);
   Block* all = allocator.allocate({.bytes = kCapacity});
@@ -277,7 +277,7 @@ TEST_CASE("without cuts every block is a segment of its own, and is used again f
               "without cuts");
 }
 
-// A process has 65,530 mappings, which malloc and threads need as well.
+// A process has 65,530 mappings, and malloc and threads need some of them.
 TEST_CASE("pages that go back one by one leave the process's mappings to others") {
   const auto mappings = [] {
     std::ifstream maps("/proc/self/maps");

@@ -27,10 +27,10 @@ bool runs(std::size_t capacity, bool grows, std::uint64_t seed) {
 
 bool fits(std::size_t capacity, bool grows, std::uint64_t seed) {
   SimulatedSource twin(capacity, 4096);
-  // FaultInjectingSource would hide that there is something to overdraw.
+  // FaultInjectingSource does not forward overdraw(): the twin could not go past its capacity.
   RandomProgram program(std::make_unique<SimulatedWith>(twin), make_profile(grows), seed);
   for (int i = 0; i < kSteps; ++i) program.step();
-  CHECK(program.refused_by_device() == 0);  // it counts on past its capacity
+  CHECK(program.refused_by_device() == 0);  // the twin goes past its capacity
   return twin.fits();
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("a random program fits on the twin exactly when it runs on a device of
   const bool grows = GENERATE(true, false);
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     INFO("grows " << grows << ", seed " << seed);
-    // To the page: the least capacity that it runs on.
+    // Finds the least capacity, to the page, that the program runs on.
     std::size_t low = 0, high = std::size_t{1} << 19;  // pages
     while (high - low > 1) {
       const std::size_t middle = (low + high) / 2;

@@ -219,7 +219,7 @@ TEST_CASE("a callback is not told of pressure that it makes itself") {
 
 TEST_CASE("a watch that has ended is not told, and keeps nothing that its function held") {
   CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
-  // Gives its block back when the last copy of the function goes.
+  // Frees its block when the last copy of the function is destroyed.
   const auto block = std::shared_ptr<Block>(allocator.allocate({.bytes = 100}),
                                             [&](Block* each) { allocator.free(each); });
   std::weak_ptr<Block> held = block;
@@ -238,7 +238,7 @@ TEST_CASE("a watch that has ended is not told, and keeps nothing that its functi
   watch.end();
   CHECK(allocator.stats().allocations == 1);
   watch.end();
-  const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // which forgets the others
+  const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // forgets ended watches
 }
 
 TEST_CASE("a watch that is assigned to ends, and what is assigned goes on") {
@@ -299,7 +299,7 @@ TEST_CASE("a call of a watch never waits for one on another thread", "[concurren
   std::atomic<bool> met = true;
   const Watch watch = watched.allocator.watch({}, [&](const Pressure&) {
     ++inside;
-    // The other one has to come in meanwhile; one that waited outside would never be seen here.
+    // Waits until the other thread is inside too. If it were kept outside, this would time out.
     for (int i = 0; i < 20'000 && inside.load() < 2; ++i)
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     if (inside.load() < 2) met = false;
@@ -310,7 +310,7 @@ TEST_CASE("a call of a watch never waits for one on another thread", "[concurren
   std::thread other([&] {
     try {
       watched.allocator.free(watched.allocator.allocate({.bytes = 2 * kMiB}));
-    } catch (const OutOfMemory&) {  // as it has to be
+    } catch (const OutOfMemory&) {  // expected
     }
   });
   asks();

@@ -1,4 +1,4 @@
-// What is left behind when CUDA refuses or a device is lost: nothing that surprises later.
+// After CUDA refused something or a device was lost, nothing is left behind that surprises later.
 #include <thread>
 
 #include "ebb/core/base/error.h"
@@ -15,7 +15,7 @@ using emulated::Fault;
 
 TEST_CASE("a device that is lost stays lost to those who had it, though the driver serves again") {
   const Machine machine;
-  // The failure shows when the work is asked for, in what the host reads, or in a wait.
+  // The failure shows when the work is put into the stream, when the host reads, or when it waits.
   for (const char* shows : {"asked", "read", "waited"}) {
     INFO(shows);
     const Device device = own_cuda();
@@ -132,7 +132,7 @@ TEST_CASE("an LSTM whose form cannot be had on a second stream is an error, and 
     CHECK_THROWS_WITH(lstm(x, Phase::inference), Catch::Contains("[lstm]"));
     CHECK(lstm(x, Phase::inference).sequence.item<float>({1, 2, 3}) == first);
   }).join();
-  // Whoever begins without it goes on without it.
+  // An LSTM that starts without cuDNN stays without it.
   const Device other = own_cuda();
   Parameters own(other, Seed{1});
   const models::Lstm composed(own, 8, {.hidden = 8});

@@ -1,4 +1,4 @@
-// What a GPU is asked for does not grow with what has been there before, nor with what it refuses.
+// The number of requests to a GPU does not grow with the past, nor with what the GPU refuses.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -21,7 +21,7 @@ using namespace ebb::tests;
 
 namespace {
 
-// So many that all have a stream at a time, and use one tensor.
+// Runs `count` threads that all have a stream at the same time and use one tensor.
 void run_threads(const Device& device, int count) {
   const Tensor shared = Tensor::full({4}, 1).to(device);
   std::atomic<int> begun{0};

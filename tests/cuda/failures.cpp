@@ -29,7 +29,7 @@ using Floats = std::vector<float>;
 
 std::size_t in_use(const Device& device) { return memory::stats(device).allocated.current; }
 
-// Uses every kind of work: values go in, are computed with in both modes, and come out.
+// Uses every kind of work: values are copied in, computed with in both modes, and copied out.
 float all_kinds_of_work(const Device& device) {
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 3}, {3}, device).with_grad();
   sum(x * x).backward();
@@ -132,7 +132,7 @@ TEST_CASE("updates of which a later launch fails are torn, those of the earlier 
   }
   const Tensor step = optim::Sgd({.learning_rate = 0.1}).minimize(loss, parameters);
   const Device device = own_cuda();
-  device.runtime().set_poisons(false);  // step by step nothing is launched together
+  device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
   const auto launches_of_run = [&](Session& session) {
     const std::uint64_t before = machine.statistics().launches;
     session.run(step);
@@ -168,7 +168,8 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
   const std::uint64_t before = machine.statistics().launches;
   minimize();
   const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
-  // Behind the sums: their count, the updates, and what clears each of the sums and the count.
+  // Launches after the sums: their count, the updates, and the clearing of each sum and of the
+  // count.
   const std::size_t after = 1 + 1 + 3 + 300 + 1;
   machine->inject(Fault::launch, launches - after - 1, 701);
   CHECK_THROWS_WITH(minimize(), Catch::Contains("[accumulate]"));
@@ -178,14 +179,14 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
 TEST_CASE("an accumulation whose update fails leaves no sums, of frozen parameters neither") {
   const Machine machine;
   const Device device = own_cuda();
-  device.runtime().set_poisons(false);  // step by step nothing is launched together
+  device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
   const optim::Accumulator accumulator(optim::Sgd({.learning_rate = 0.1}), {.samples = 4});
   const Tensor samples = Tensor::full({}, 1, DType::i64, device);
   const auto minimize = [&](const Parameters& parameters) {
     accumulator.minimize(sum(square(parameters["a.w"])) + sum(square(parameters["b.w"])),
                          parameters, samples);
   };
-  // a has accumulated, and b, which is frozen since.
+  // Parameters after one accumulation into a and b, with b frozen since.
   const auto begun = [&] {
     const Parameters parameters(device);
     for (const char* name : {"a", "b"})
@@ -198,7 +199,7 @@ TEST_CASE("an accumulation whose update fails leaves no sums, of frozen paramete
   const std::uint64_t before = machine.statistics().launches;
   minimize(whole);
   const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
-  // The last are the update and what clears the sums of a and b and the count.
+  // The last four launches: the update, and the clearing of both sums and of the count.
   for (const std::size_t from_end : {1, 2, 3, 4}) {
     CAPTURE(from_end);
     const Parameters parameters = begun();
@@ -207,7 +208,8 @@ TEST_CASE("an accumulation whose update fails leaves no sums, of frozen paramete
     for (const char* slot : {"a.w/sgd.accumulated", "b.w/sgd.accumulated", "sgd/samples"})
       CHECK_THROWS_WITH(parameters[slot].clone(), Catch::Contains("accumulator"));
   }
-  // Before these the count and, in one launch, the sums: where that fails nothing has been added.
+  // Before them come the count and, in one launch, the sums. If that launch fails, nothing was
+  // added.
   const Parameters parameters = begun();
   machine->inject(Fault::launch, launches - 6, 701);
   CHECK_THROWS_WITH(minimize(parameters), Catch::Contains("[accumulate]"));
@@ -226,7 +228,7 @@ TEST_CASE("every piece of work that CUDA refuses or fails is an error, and nothi
   for (const auto& [fault, code] : kinds) {
     const bool loses = fault == Fault::execute;
     Device device = own_cuda();
-    device.runtime().set_poisons(false);  // what poison cannot fill is let be
+    device.runtime().set_poisons(false);  // a poisoning fill that fails is ignored
     std::size_t failures = 0;
     for (bool done = false; !done; ++failures) {
       CAPTURE(static_cast<int>(fault), failures);

@@ -1,4 +1,4 @@
-// The emulated machine as tests of ebb steer it.
+// Tests' control of the emulated machine.
 #pragma once
 #include <cstdlib>
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace ebb::tests {
 
-// Of the part that EBB_CUDA_PART names; null where that is not the emulated one: on a GPU.
+// Control of the part that EBB_CUDA_PART names. Null if that is not the emulated one: on a GPU.
 const emulated::Control* emulated_machine();
 
 // CUDA device 0, opened once more, so that a test may lose it.
 Device own_cuda();
 
-// -2, -1.75, ..., 2, and again.
+// -2, -1.75, ..., 2, repeated.
 std::vector<float> ramp(std::size_t count);
 
-// As new, before and after a test that breaks it.
+// Restores the emulated machine before and after a test that breaks it.
 class Machine {
  public:
   Machine() : control_(*emulated_machine()) { restore(); }
@@ -49,7 +49,7 @@ class Machine {
   const emulated::Control& control_;
 };
 
-// Memory of a device, or of the host's page-locked memory.
+// A block of a device's memory or of page-locked host memory, in a scope.
 class Held {
  public:
   Held(memory::CachingAllocator& from, std::size_t bytes)
@@ -64,7 +64,7 @@ class Held {
   memory::Block* const block_;
 };
 
-// Set in the environment while it lives: what a device that is opened meanwhile is told.
+// An environment variable in a scope. Devices opened meanwhile read it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

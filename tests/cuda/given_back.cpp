@@ -1,5 +1,4 @@
-// What is made on a GPU goes when it is no longer needed: memory, and what CUDA and its libraries
-// make.
+// Memory and the objects of CUDA and its libraries are given back once they are no longer needed.
 #include <thread>
 
 #include "ebb/core/data/data_loader.h"
@@ -22,9 +21,9 @@ namespace {
 
 constexpr const char* kKinds[] = {"virtual", "plain", "block"};
 
-// Trains in a session whose program is captured, eagerly, and on another thread.
+// Trains in a session whose program is captured, then eagerly, then on another thread.
 void work_on(const Device& device) {
-  device.runtime().set_poisons(false);  // what is poisoned step by step is not captured
+  device.runtime().set_poisons(false);  // a program poisoned step by step is not captured
   const Tensor values = Tensor::from(ramp(96), {4, 3, 8});
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {4, 3, 8});
@@ -54,7 +53,7 @@ TEST_CASE("all that CUDA and its libraries made for a device goes with it", "[co
     const emulated::Statistics before = machine.statistics();
     {
       const Device device = own_cuda();
-      // On a thread that ends: what was prepared for eager operators is the thread's.
+      // On a thread that ends: state prepared for eager operators belongs to the thread.
       std::thread([&] { work_on(device); }).join();
       const emulated::Statistics now = machine.statistics();
       CHECK(now.page_locked > before.page_locked);
@@ -158,7 +157,7 @@ TEST_CASE(
       const auto second = backend.make_stream();
       const float value = 7;
       REQUIRE(backend.copy_in(ended.get(), memory, &value, sizeof(value)).ok());
-      ended.reset();  // with what it copies from
+      ended.reset();  // with its source buffer
       REQUIRE(backend.copy_in_later(second.get(), memory, locked, bytes).ok());
       CHECK(device.staging->unmap(locked, bytes));
       REQUIRE(backend.fill(second.get(), memory, 1, bytes).ok());

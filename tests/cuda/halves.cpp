@@ -1,5 +1,5 @@
-// f16 and bf16 on a GPU: where libraries take them and where they do not, what is rounded when, and
-// views that begin anywhere.
+// f16 and bf16 on a GPU: when libraries compute them, when results are rounded, and views that
+// begin at any element.
 #include <cmath>
 
 #include "ebb/core/base/half.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
-// Quarters, which sums of a few hold exactly in float.
+// Multiples of 0.25, so that short sums of products are exact in float.
 Tensor ramp(const Shape& shape, DType dtype, const Device& device) {
   std::vector<float> values(static_cast<std::size_t>(shape.elements()));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -45,7 +45,7 @@ struct SmallLstm {
   LstmWeights weights;
 };
 
-// By an error that only cuDNN can meet.
+// Whether cuDNN computes the LSTM: only then does an injected cuDNN error show.
 bool is_by_cudnn(const Machine& machine, DType dtype) {
   const SmallLstm model(dtype, own_cuda());
   machine->inject(Fault::cudnn, 0, 5000);  // CUDNN_STATUS_EXECUTION_FAILED
@@ -155,7 +155,8 @@ TEST_CASE("parts of a product's sum are not rounded to 16 bits before they are a
   const Machine machine;
   const Device device = own_cuda();
   constexpr std::int64_t kInner = 16384;
-  // Each quarter sums to 4096 or -4096, but the first to 15 more, which 16 bits do not hold there.
+  // The quarters of the sum are 4096 or -4096, except the first: 4111, which f16 and bf16 cannot
+  // represent.
   std::vector<float> column(kInner, 1);
   std::fill(column.begin() + kInner / 2, column.end(), -1.0f);
   std::fill_n(column.begin(), 15, 2.0f);

@@ -1,5 +1,5 @@
-// Kernels where they come to an edge: views that begin anywhere, the last element of what is cut
-// into runs and tiles, and more to do than a launch has threads.
+// Edge cases of kernels: views that begin at any element, the last element of runs and tiles, and
+// more work than a launch has threads.
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/linear.h"
@@ -17,7 +17,6 @@ using namespace ebb::tests;
 
 namespace {
 
-// Ones, of any shape.
 Tensor ones(const Shape& shape, const Device& device) {
   return Tensor::full(shape, 1, DType::f32, device);
 }
@@ -90,7 +89,7 @@ TEST_CASE("sums of very many short rows and columns are all made") {
 
 TEST_CASE("sums down very long columns count all of their parts") {
   const Device device = own_cuda();
-  const std::int64_t rows = 150000;  // whose parts are cut into parts, by the same plan
+  const std::int64_t rows = 150000;  // their parts are cut into parts, by the same plan
   const std::vector<float> totals = sum(ones({rows, 32}, device), {.axes = {0}}).to_vector<float>();
   CHECK(totals == std::vector<float>(32, static_cast<float>(rows)));
 }

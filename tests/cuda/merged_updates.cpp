@@ -1,5 +1,5 @@
-// Updates of many tensors by one kernel are what they are one after the other, whatever they have
-// in common.
+// Updates of many tensors by one kernel give the same as one after the other, whatever memory they
+// share.
 #include <cstring>
 
 #include "ebb/core/device/lent_stream.h"
@@ -16,7 +16,7 @@ namespace {
 // memory[p..] -= rate (memory[g..] + decay memory[p..]) for n elements.
 struct Update {
   std::int64_t p, g, n;
-  std::size_t rate = 0;  // which
+  std::size_t rate = 0;  // index into kRates
   double decay = 0;
 };
 constexpr double kRates[] = {0.5, 0.125};
@@ -33,7 +33,7 @@ Floats one_by_one(Floats memory, const std::vector<Update>& updates) {
   return memory;
 }
 
-// By one call of the merged kernel.
+// Makes updates by one call of the merged kernel.
 class Together {
  public:
   explicit Together(std::size_t count)

@@ -1,4 +1,4 @@
-// What is said where there is no CUDA device to be had, and what goes on all the same.
+// Without a usable CUDA device, one line says why, and everything else goes on.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -19,7 +19,8 @@ using namespace ebb::tests;
 
 namespace {
 
-// On a thread that has not chosen a device yet, as in a process that has just begun.
+// Why CUDA device `number` cannot be opened; "" if it can. Asks on a new thread, which has not
+// chosen a device yet, as in a process that has just begun.
 std::string why_not(int number) {
   std::string why;
   std::thread([&] {

@@ -1,4 +1,4 @@
-// When things happen: copies that the host asks for, and captures beside other threads.
+// Order of work: copies from and to the host, and captures beside other threads.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -17,7 +17,7 @@ using namespace ebb::tests;
 
 namespace {
 
-// A launch that calls a function of the host's.
+// A launch that calls a function on the host.
 Launch launch_of(const std::function<Status()>& function) {
   Launch launch;
   launch.run = [](const KernelContext& context) {
@@ -28,8 +28,8 @@ Launch launch_of(const std::function<Status()>& function) {
   return launch;
 }
 
-// Whether a stream can be captured while another thread does what `act` says. What waits until the
-// capture is over begins meanwhile and ends then.
+// Whether a stream can be captured while another thread calls act(). If act() has to wait for the
+// capture to end, it begins during the capture and ends after it.
 bool captures_beside(const Device& device, Stream* stream, const std::function<void()>& act) {
   std::atomic<bool> begins = false, ends = false;
   std::thread other([&] {
@@ -59,7 +59,7 @@ std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
   return values;
 }
 
-// Which of two merged kernels was called for how many launches.
+// Calls of two merged kernels: the kernel's name and the number of launches.
 std::vector<std::pair<char, std::size_t>> calls;
 template <char kName>
 Status note(std::span<const Launch> launches) {
@@ -77,7 +77,7 @@ TEST_CASE("a capture is not disturbed by a thread that waits for its stream") {
   const Held memory(runtime.allocator(), 64);
   CHECK(captures_beside(device, captured.get(), [&] {
     runtime.wait(other.get(), captured.get());
-    runtime.fill(other.get(), memory.data(), 5, 64);  // is done, and not recorded
+    runtime.fill(other.get(), memory.data(), 5, 64);  // executed, not captured
   }));
   std::byte value = {};
   runtime.copy_out(other.get(), &value, memory.data() + 63, 1);
@@ -128,7 +128,7 @@ TEST_CASE("what is copied to the device may be written over at once, wherever it
     const Device device = own_cuda();
     Runtime& runtime = device.runtime();
     const LentStream stream(runtime);
-    // More than page-locked memory for small copies holds, and copies too large for that.
+    // Exceeds the page-locked memory for small copies, in number or in size.
     for (const std::size_t bytes :
          {std::size_t{53000}, std::size_t{64} << 10, std::size_t{200000}}) {
       constexpr std::size_t kCopies = 24;

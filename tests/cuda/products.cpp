@@ -1,5 +1,5 @@
-// Products, convolutions and attention of more than a tile, against the CPU's: blocks that begin in
-// the middle, sums in several segments, scores tile by tile.
+// Products, convolutions and attention larger than a tile, compared with the CPU: blocks that begin
+// in the middle, sums in several segments, scores tile by tile.
 #include <functional>
 
 #include "ebb/core/autodiff/reverse.h"
@@ -28,7 +28,7 @@ Tensor filled(const Shape& shape, int step, DType dtype) {
   return cast(Tensor::from(values, shape), dtype);
 }
 
-// The function, and its gradients, are the same on both devices.
+// Compares the function and its gradients on both devices.
 void check(const std::function<Tensor(const Tensors&)>& function, const Tensors& inputs) {
   const Device device = own_cuda();
   const double near = inputs[0].dtype() == DType::f64 ? 1e-12 : 2e-5;
@@ -78,9 +78,9 @@ TEST_CASE("batches of products are those of the CPU, a call for each axis that b
   CHECK(calls_of({6, 8, 4}, {6, 4, 8}) == 1);
   CHECK(calls_of({6, 8, 4}, {4, 8}) == 1);
   CHECK(calls_of({8, 4}, {2, 3, 4, 8}) == 1);
-  CHECK(calls_of({5, 1, 8, 4}, {3, 4, 8}) == 3);  // the longer axis is the product's
+  CHECK(calls_of({5, 1, 8, 4}, {3, 4, 8}) == 3);  // each call batches the longer axis
   CHECK(calls_of({2, 1, 8, 4}, {3, 4, 8}) == 2);
-  CHECK(calls_of({6, 3, 5}, {6, 5, 3}) == 1);  // each of which begins anywhere
+  CHECK(calls_of({6, 3, 5}, {6, 5, 3}) == 1);  // factors that begin at any element
 }
 
 TEST_CASE("convolutions of more than a tile are those of the CPU") {

@@ -1,5 +1,5 @@
-// How work reaches a GPU: programs are captured once and replayed, updates are one launch, nothing
-// goes by the default stream.
+// Programs are captured once and replayed, updates take one launch, and nothing uses the default
+// stream.
 #include <thread>
 
 #include "ebb/core/autodiff/reverse.h"
@@ -27,7 +27,7 @@ using namespace ebb::tests;
 TEST_CASE("a prepared program is launched once, captured, and replayed from then on") {
   const Machine machine;
   const Device device = own_cuda();
-  device.runtime().set_poisons(false);  // what is poisoned step by step is not captured
+  device.runtime().set_poisons(false);  // a program poisoned step by step is not captured
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 8});
   const Tensor y = tanh(x * 2) + x;
@@ -50,7 +50,7 @@ TEST_CASE("a prepared program is launched once, captured, and replayed from then
     CHECK(single == 0);
     CHECK(graphs == 1);
   }
-  // Another plan whose arena is larger: the first program's addresses stay.
+  // A second plan has a larger arena. The first program's addresses must stay valid.
   const Tensor more = Tensor::from(ramp(80000), {10000, 8});
   session.run(y, {{x, more}});
   CHECK(std::get<0>(run()) == first);
@@ -73,7 +73,7 @@ TEST_CASE("a captured program whose memory was given away is captured anew where
   CHECK(run() == right);
   memory::set_limit(device, std::size_t{1});  // idle sessions give way
   memory::set_limit(device, std::nullopt);
-  Tensors others;  // in what was theirs
+  Tensors others;  // in the sessions' former memory
   for (int i = 0; i < 64; ++i) others.push_back(Tensor::full({16000}, i, DType::f32, device));
   for (int i = 0; i < 3; ++i) CHECK(run() == right);
   for (int i = 0; i < 64; ++i) {
@@ -180,7 +180,7 @@ TEST_CASE("products of views that begin anywhere are right, the library's or not
   };
   CHECK(calls_of(4, false) == 1);  // views that begin at multiples of 16 bytes
   CHECK(calls_of(5, false) == 0);
-  CHECK(calls_of(4, true) == 0);  // a bias that does not
+  CHECK(calls_of(4, true) == 0);  // a bias that does not begin at one
 }
 
 TEST_CASE("updates of two optimizers, one after the other, are made by the kernel of each") {
@@ -193,7 +193,7 @@ TEST_CASE("updates of two optimizers, one after the other, are made by the kerne
   const Tensors steps = {optim::Adam({.learning_rate = 0.01}).minimize(loss, one),
                          optim::Sgd({.learning_rate = 0.1}).minimize(loss, two)};
   const auto trained = [&](const Device& device) {
-    device.runtime().set_poisons(false);  // step by step nothing is launched together
+    device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
     Session session(graph, {.device = device});
     session.initialize();
     for (int i = 0; i < 3; ++i) session.run(steps, {{x, Tensor::from(ramp(32), {4, 8})}});

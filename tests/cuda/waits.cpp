@@ -1,4 +1,4 @@
-// What is put into a stream is waited for, by whatever call it came there, and once.
+// All work put into a stream is waited for, by whatever call it was put there, and only once.
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -18,8 +18,8 @@ using namespace ebb::tests;
 
 namespace {
 
-// Values from one call, by way of two other streams: a put, a wait for it and a copy, a wait for
-// that. Nothing else happens in the first stream meanwhile.
+// Copies values through two other streams: the second waits for each value and copies it, then the
+// third waits for the second. The first stream gets nothing else to do meanwhile.
 struct Course {
   static constexpr std::size_t kRounds = 4, kBytes = 64;
   using Values = std::array<unsigned char, kRounds * kBytes>;
@@ -27,7 +27,7 @@ struct Course {
   Runtime& runtime;
   Stream *first, *second, *third;
 
-  // put(at, value) has the first stream fill kBytes.
+  // put(at, value) lets the first stream fill kBytes.
   Values run(std::byte* from, std::byte* to,
              const std::function<void(std::byte* at, unsigned char value)>& put) const {
     for (std::size_t i = 0; i < kRounds; ++i) {
@@ -42,7 +42,7 @@ struct Course {
   }
 };
 
-// The launch of a kernel that fills.
+// The launch of a fill kernel.
 struct FillLaunch {
   FillLaunch(Stream* stream, std::byte* at, unsigned char value)
       : buffer{at, {DType::u8, {Course::kBytes}}},
@@ -114,7 +114,7 @@ TEST_CASE("whatever is put into a stream is waited for again, and before memory 
       const Course course{runtime, first.get(), second.get(), third.get()};
       CHECK((course.run(from.data(), to.data(), puts[kind]) == expected));
 
-      // Nobody has asked for anything since: that costs no second wait.
+      // Nothing was put into the stream since, so a second wait costs nothing.
       runtime.wait(second.get(), first.get());
       const std::uint64_t waits = machine.statistics().waits;
       runtime.wait(second.get(), first.get());

@@ -9,8 +9,8 @@
 namespace ebb::tests {
 namespace {
 
-// The host's copies of a device's memory: one for each address, so that what is updated in place is
-// one thing.
+// Copies of device memory on the host. There is one per address, so that an input that is updated
+// in place stays the same as its output.
 class Copies {
  public:
   explicit Copies(Stream* stream) : stream_(stream) {}

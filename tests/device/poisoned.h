@@ -3,8 +3,8 @@
 
 namespace ebb::tests {
 
-// While it lives, Device::cpu() fills memory with NaN before and after its use, so that a read of
-// a buffer that is gone shows.
+// While it lives, Device::cpu() fills memory with NaN before and after its use, so that reading a
+// freed buffer shows.
 class Poisoned {
  public:
   Poisoned() : was_(runtime().poisons()) { runtime().set_poisons(true); }

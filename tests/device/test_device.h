@@ -1,4 +1,4 @@
-// Which device the tests of this process run on.
+// The device that the tests of this process run on.
 #pragma once
 #include "ebb/core/device/device.h"
 
@@ -11,23 +11,24 @@ namespace ebb::tests {
 void choose_test_device();
 
 bool on_cuda() noexcept;
-// The GPU is the emulated one: its kernels compute with the host's arithmetic, and slowly.
+// Whether the GPU is the emulated one. Its kernels compute with the host's arithmetic, and slowly.
 bool on_emulated_cuda() noexcept;
-// Device::cpu() is the host. A test that asks is about what only the host does, and says what.
+// Whether Device::cpu() is the host. A test that asks must be about something only the host does,
+// and say so.
 inline bool on_host() noexcept { return !on_cuda(); }
 
 // Another device of the kind under test, with nothing on it.
 Device own_test_device();
 
-// The device has pages of a few KiB, as the host's: a test that asks is about figures and limits
-// below the 2 MiB of a GPU, and is left out there in one visible line. (The emulated GPU has small
-// ones with EBB_EMULATED_PAGE=4096.)
+// Whether the device has pages of a few KiB, as the host has. Tests of figures and limits below the
+// 2 MiB pages of a GPU ask this and are skipped there, in one visible line. (With
+// EBB_EMULATED_PAGE=4096 the emulated GPU has small ones.)
 bool has_small_pages(const char* file, int line);
 #define EBB_SKIP_WITH_LARGE_PAGES() \
   if (!::ebb::tests::has_small_pages(__FILE__, __LINE__)) return
 
-// A simulated device that reads feeds where they are, as the host does and others may not: for
-// plans whose bytes a test knows.
+// A simulated device that reads feeds in place, as the host does. For plans whose bytes a test
+// knows.
 Device simulated_host();
 
 }  // namespace ebb::tests

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kThreads = 3;
 
-// Each thread has handles of the same tensors, of which the i-th is full of i: reads(thread, x)
-// gives an element of x + 1, and then lets go of it. The last of the threads frees it.
+// Each thread has its own handles of shared tensors; the i-th tensor is full of i. reads(thread, x)
+// returns a tensor x + 1 and lets go of x. The last thread to do so frees it.
 template <class Reads>
 void share(int rounds, const Reads& reads) {
   std::vector<Tensor> shared;
@@ -71,8 +71,8 @@ TEST_CASE("what several sessions are fed is not written to again before all of t
   });
 }
 
-// Of memory that nobody had before, so that no wait for its last user hides another that is
-// missing.
+// A tensor in memory without a previous user. Waiting for a previous user would hide that another
+// wait is missing.
 Tensor fresh(float value) {
   memory::release_cached(Device::cpu());
   return Tensor::full({1 << 20}, value);

@@ -75,7 +75,7 @@ constexpr Control kControl = {
     .clear_complaint = [] { locked([](Machine& m) { m.last_complaint.clear(); }); },
 };
 
-// Whoever loads the emulated device finds its libraries in the same file.
+// The emulated libraries are in the same file as the device. ebb then loads them from there.
 [[gnu::constructor]] void name_libraries() {
   Dl_info info = {};
   if (!::dladdr(reinterpret_cast<const void*>(&name_libraries), &info) || !info.dli_fname) return;

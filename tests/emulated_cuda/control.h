@@ -1,12 +1,12 @@
-// How tests steer the emulated machine: what it does next, and what it has done.
+// Control of the emulated machine by tests: failures on request, limits, statistics.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace ebb::emulated {
 
-// What can fail at a test's wish. `execute` is the next work that is done, not asked for: the
-// device is lost.
+// Calls that can fail at a test's wish. `execute` fails the next work when it is done, not when it
+// is asked for: the device is lost.
 enum class Fault : int {
   allocate,           // cudaMalloc, cuMemCreate
   allocate_host,      // cudaHostAlloc
@@ -44,26 +44,26 @@ struct Statistics {
 struct Control {
   void (*set_seed)(std::uint64_t seed);
   void (*statistics)(Statistics* statistics);
-  // The next `successes` such calls pass, the one after them answers `code`, once. A negative code
-  // takes the wish back.
+  // The next `successes` such calls pass, and the one after fails with `code`, once. A negative
+  // code cancels this.
   void (*inject)(Fault fault, std::size_t successes, int code);
   void (*set_capacity)(int device, std::size_t bytes);
-  // Every call about the device answers `code` from now on; 0: it is as good as new.
+  // Every call about the device returns `code` from now on. 0 revives the device, as good as new.
   void (*lose_device)(int device, int code);
   // The newest CUDA that the driver serves; 0: there is no driver.
   void (*set_driver)(int version);
-  // The compute capability of all devices and the version of cuDNN; 0: what they began with.
+  // Compute capability of all devices, and version of cuDNN. 0 restores the initial one.
   void (*set_capability)(int capability);
   void (*set_cudnn)(int version);
   void (*set_drops_waits)(bool drops);  // cudaStreamWaitEvent does nothing
   void (*set_at_once)(bool at_once);    // work is done when it is asked for
-  // A stream that has more to do does its oldest when it is asked for more.
+  // A stream with more waiting work than this does its oldest when it is given more.
   void (*set_most_waiting)(std::size_t work);
-  // What cudaGetLastError would answer to the calling thread.
+  // The calling thread's last error, as cudaGetLastError would return it.
   int (*last_error)();
-  // Whether a host address lies where device memory does.
+  // Whether a host address lies in the range of device addresses.
   bool (*is_device_address)(const void* address);
-  // The last mistake that the emulation found, in words; empty where there is none. Static.
+  // Text of the last mistake found; empty if there was none. The string is static.
   const char* (*last_complaint)();
   void (*clear_complaint)();
 };

@@ -1,4 +1,4 @@
-// What the environment says of the emulated machine, read once.
+// Options of the emulated machine, read once from the environment.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace ebb::emulated {
 
 struct Options {
   std::uint64_t seed = 1;  // EBB_EMULATED_SEED
-  // EBB_EMULATED_PAGE, of virtual memory: 2 MiB is what NVIDIA's devices have; less, a multiple of
-  // the host's pages, lets small tests see what is given back.
+  // EBB_EMULATED_PAGE: page of virtual memory. NVIDIA's devices have 2 MiB. A smaller one, a
+  // multiple of the host's pages, makes small tests give memory back.
   std::size_t page_bytes = std::size_t{2} << 20;
   int capability = 90;  // EBB_EMULATED_CAPABILITY
   int devices = 1;      // EBB_EMULATED_DEVICES

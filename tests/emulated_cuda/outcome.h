@@ -1,4 +1,4 @@
-// How work ended, and a source of chance.
+// The result of running work, and a source of random numbers.
 #pragma once
 #include <cstdint>
 #include <string>

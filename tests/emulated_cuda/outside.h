@@ -1,6 +1,7 @@
-// Kernels of a program that has loaded the emulated device, as one that nvcc has compiled has some
-// beside those of the CUDA part. Its files are compiled against shim/ with EBB_EMULATED_OUTSIDE,
-// and outside/program.cpp is linked to them. Threads of such kernels wait for no others.
+// Kernels of a program that has loaded the emulated device, beside the kernels of the CUDA part, as
+// a program compiled by nvcc may have. Its files are compiled against shim/ with
+// EBB_EMULATED_OUTSIDE and linked to outside/program.cpp. Threads of such kernels must not wait for
+// each other.
 #pragma once
 #include <cuda_runtime.h>
 

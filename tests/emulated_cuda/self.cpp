@@ -1,5 +1,5 @@
-// What the suites lean on: the emulated device finds mistakes that a GPU may forgive. That it
-// computes, copies and captures what it is asked for they show themselves.
+// Tests of the emulated device itself: it finds mistakes that a GPU may forgive. The suites that
+// run on it show that it computes, copies and captures correctly.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <sys/wait.h>
@@ -24,12 +24,12 @@ bool complained_of(const std::string& text) {
   return std::string(control().last_complaint()).find(text) != std::string::npos;
 }
 
-// Whether doing it ends the process, tried in a child.
+// Whether function() ends the process. Tried in a child.
 template <class Function>
 bool dies(const Function& function) {
   const pid_t child = ::fork();
   if (child == 0) {
-    // The death is wanted: nobody is to report it.
+    // Nothing may report this death, since it is wanted.
     static_cast<void>(!std::freopen("/dev/null", "w", stderr));
     for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::signal(signal, SIG_DFL);
     function();
@@ -40,7 +40,7 @@ bool dies(const Function& function) {
   return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// As new, whatever the test before left.
+// Makes the device as new, whatever the test before did.
 struct FreshDevice {
   FreshDevice() {
     control().lose_device(0, 0);
@@ -71,7 +71,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   return asked == cudaSuccess ? cudaStreamSynchronize(stream) : asked;
 }
 
-// Never given back: work that nobody waited for may still write to it.
+// Memory that is never freed: work that nobody waited for may still write to it.
 template <class T>
 class DeviceArray {
  public:
@@ -230,7 +230,7 @@ TEST_CASE("The host can neither read nor write device memory") {
 
 TEST_CASE("What is written behind a block's end is found") {
   const FreshDevice fresh;
-  if (emulated::sanitizers::kAddress) return;  // which find it before
+  if (emulated::sanitizers::kAddress) return;  // the sanitizer finds it first
   const TestStream stream;
   unsigned char* block = nullptr;
   REQUIRE(cudaMalloc(reinterpret_cast<void**>(&block), 100) == cudaSuccess);

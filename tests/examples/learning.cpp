@@ -1,5 +1,5 @@
-// The programs that learn something reach what their pages promise, in the memory they predict;
-// also one that ended before and goes on.
+// The programs that learn reach the results that their pages promise, in the predicted memory, also
+// when resumed.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -18,8 +18,8 @@ namespace {
 
 const std::string kPeak = "peak: ([0-9,]+) predicted, ([0-9,]+) measured\n";
 
-// A run from the start to the end, and the last two files that it saved: each is put in the place
-// of the one before it, so that a link keeps that one.
+// A whole run, and links to all the files that it saved. Each save replaces the file before it, so
+// a link keeps that one.
 struct Whole {
   explicit Whole(const std::string& program) {
     const std::string file = folder.path("run");
@@ -47,7 +47,7 @@ struct Whole {
     REQUIRE(run_to_its_end.code == 0);
     REQUIRE(saved > 1);
   }
-  // The last file, and those before it.
+  // The file that was saved `before` saves before the last.
   std::string at(int before) const { return folder.path(std::to_string(saved - before)); }
 
   const TemporaryFolder folder;
@@ -55,7 +55,7 @@ struct Whole {
   int saved = 0;
 };
 
-const Whole& whole(const std::string& program) {  // which runs once
+const Whole& whole(const std::string& program) {  // runs it once
   static std::map<std::string, Whole> runs;
   return runs.try_emplace(program, program).first->second;
 }
@@ -68,7 +68,7 @@ struct Learned {
   double figure(std::size_t i) const { return std::stod(figures[i]); }
 };
 
-// Runs a program, whose peak is what it predicts, and finds the figures of its line.
+// Runs a program, checks that its peak is the predicted one, and finds the figures in a line.
 std::unique_ptr<Learned> learn(const std::string& program, const std::string& line) {
   auto learned = std::make_unique<Learned>(whole(program).output);
   INFO(program << " printed\n" << learned->output);
@@ -79,14 +79,14 @@ std::unique_ptr<Learned> learn(const std::string& program, const std::string& li
   return learned;
 }
 
-// What a program prints once it has learned: its figures, and what it wrote or drew.
+// The final part of a program's output: its figures, and the text or drawing that it made.
 std::string result_of(const std::string& output) {
   const std::size_t at = std::min(output.find("nats per image"), output.find("held out: "));
   return at == std::string::npos ? "nothing" : output.substr(at);
 }
 
-// A program that ends after its last save but one, and is resumed, learns what one learns that goes
-// on; resumed after its last, it has nothing left to train.
+// Resumed after its last save but one, a program learns the same as without a break. Resumed after
+// its last, it has nothing left to train.
 void check_resumed(const std::string& program) {
   INFO(program << " learns as a whole\n" << whole(program).output);
   const std::string result = result_of(whole(program).output);
@@ -103,7 +103,7 @@ void check_resumed(const std::string& program) {
   CHECK(result_of(again.output) == result);
   CHECK_FALSE(holds(again, "training"));
   CHECK_FALSE(holds(again, "epoch"));
-  std::smatch loaded;  // where a peak is told, that of loading
+  std::smatch loaded;  // a peak that is printed is of loading
   if (std::regex_search(again.output, loaded, std::regex(kPeak))) {
     CHECK(loaded[1] == loaded[2]);
     CHECK(loaded[1] != peak[1]);

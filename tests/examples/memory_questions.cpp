@@ -1,4 +1,4 @@
-// docs/memory.md quotes what its programs print, and they print it.
+// The programs print exactly what docs/memory.md quotes.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -18,7 +18,8 @@ const std::filesystem::path kTree = source_folder();
 
 using Lines = std::vector<std::string>;
 
-// A block of the page: the program that its first line names ("$ two_sessions"), and what follows.
+// A quotation on the page: the program named in its first line ("$ two_sessions"), and the lines
+// after it.
 struct Quotation {
   std::string program;
   Lines lines;
@@ -49,14 +50,15 @@ std::vector<Quotation> quotations() {
   return found;
 }
 
-// Files by their names in the tree, however the compiler was told of them, and losses without their
-// digits, the last of which depend on the processor. Figures have one decimal, losses three.
+// Shortens files to their names in the tree, whatever path the compiler was given, and removes the
+// digits of losses, which depend on the processor. Losses have at least three decimals, other
+// figures one.
 std::string normalized(const std::string& line) {
   static const std::regex file(R"([^ (]*/examples/)"), loss(R"(\d\.\d{3,})");
   return std::regex_replace(std::regex_replace(line, file, "examples/"), loss, "#");
 }
 
-// Line by line; "..." stands for any number of them.
+// Compares line by line; "..." stands for any number of lines.
 bool matches(std::span<const std::string> quoted, std::span<const std::string> printed) {
   if (quoted.empty()) return printed.empty();
   if (quoted[0] == "...") {
@@ -68,7 +70,7 @@ bool matches(std::span<const std::string> quoted, std::span<const std::string> p
          matches(quoted.subspan(1), printed.subspan(1));
 }
 
-// The programs that answer a question, which the first line of each asks.
+// The programs whose first line asks a question.
 std::set<std::string> programs() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(kTree / "examples")) {

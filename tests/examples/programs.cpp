@@ -1,4 +1,4 @@
-// The programs as a user meets them: arguments, exit codes, one line that says why, JSON.
+// The programs as a user meets them: arguments, exit codes, errors in one line, JSON.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -149,7 +149,7 @@ TEST_CASE("a variable of the environment that cannot be used is told in one line
     CHECK(holds(ended, why));
     CHECK(is_one_line(ended));
   }
-  // Of those that mean nothing for the device, what they say goes on.
+  // Bad values of variables that do not concern the device are only reported; the program goes on.
   for (const auto& [variable, why] :
        {std::pair{"EBB_LOG=loud", "EBB_LOG is 'loud'; there is: trace, debug"},
         std::pair{"EBB_THREADS=many", "EBB_THREADS is 'many', which is no number"}}) {

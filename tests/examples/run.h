@@ -17,7 +17,7 @@ struct Ended {
 // Runs one of the programs in examples/, as a user does.
 inline Ended run(const std::string& arguments, const std::string& standard_output = "&1",
                  const std::string& environment = "") {
-  // The standard error first: what it is read from is the pipe wherever the output goes.
+  // The standard error goes into the pipe that is read here, wherever the output goes.
   const std::string command =
       environment + EBB_PROGRAMS + "/" + arguments + " 2>&1 >" + standard_output;
   Ended ended{-1, ""};

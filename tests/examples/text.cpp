@@ -1,4 +1,4 @@
-// What the writers read: windows of a text, and what follows each.
+// Training data of the writers: windows of a text, and the same windows one character later.
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -20,7 +20,7 @@ Codes counted(std::size_t count) {
   return codes;
 }
 
-// The windows of all samples, one behind the other.
+// A field of all samples, concatenated.
 Codes all_of(const SampleReader& reader, std::size_t field) {
   const auto length = static_cast<std::size_t>(reader.fields.at(field).shape[0]);
   Codes all(static_cast<std::size_t>(reader.size) * length);

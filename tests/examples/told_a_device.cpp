@@ -1,4 +1,5 @@
-// The small programs, which are told a device: help, other arguments, simulated devices and GPUs.
+// The small programs that take a device as argument: help, other arguments, simulated devices,
+// GPUs.
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -90,7 +91,7 @@ TEST_CASE("a program that learns refuses files that it cannot save to or go on f
       CHECK(holds(ended, why));
       CHECK(is_one_line(ended));
     }
-  // A file that is none of its own: one line.
+  // A file of another format is refused in one line.
   const Ended other = run("forecast_year --resume " EBB_PROGRAMS "/two_sessions");
   INFO(other.output);
   CHECK(other.code == 1);

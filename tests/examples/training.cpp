@@ -1,4 +1,4 @@
-// The bundled models learn what they are to learn, alike in both modes, in the memory predicted.
+// The bundled models learn their tasks, alike in both modes, in the predicted memory.
 #include "ebb/examples/common/training.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/tests/catch.h"
@@ -14,7 +14,7 @@ struct Run {
   memory::Measurement measurement;
 };
 
-// On the GPU, where there is one.
+// The model's defaults, on the GPU if there is one.
 Options defaults_here(const std::string& model) {
   Options options = defaults(model);
   options.device = Device::best();
@@ -42,7 +42,7 @@ void check_prediction(const Run& run) {
   }
 }
 
-// Threads for a scope.
+// A number of CPU threads, in a scope.
 class Threads {
  public:
   explicit Threads(int threads) : before_(Workers::instance().threads()) {
@@ -132,7 +132,7 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
       for (const std::int64_t accumulate : {1, 4}) {
         Options options = defaults_here(model);
         options.epochs = 3;
-        options.batch = 60;  // which leaves a rest
+        options.batch = 60;  // does not divide the samples
         options.accumulate = accumulate;
         options.hidden = 8;
         options.layers = 1;
@@ -140,7 +140,7 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
         const Run whole = run(problem, options, mode);
         Options saving = options;
         saving.save = folder.path("run.safetensors");
-        // After two epochs and what follows of the third.
+        // Cut off in the third epoch, when its metric is summarized.
         Problem cut = problem;
         cut.summarize = [&, epochs = 0](double mean) mutable {
           if (++epochs == 3) throw std::runtime_error("cut");  // as when the power fails
@@ -164,7 +164,7 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
           CHECK_ERROR(run(problem, resuming, then), Error,
                       "has 2 epochs already; --epochs says how many there are in all");
         }
-        // The last checkpoint is the whole run's too.
+        // The last checkpoint also resumes as the whole run.
         Options both = options;
         both.resume = both.save = saving.save;
         run(problem, both, mode);

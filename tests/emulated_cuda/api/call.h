@@ -1,22 +1,23 @@
-// The frame of a call to the runtime.
+// Common frame of all calls to the emulated runtime.
 #pragma once
 #include "ebb/tests/emulated_cuda/queues/machine.h"
 
 namespace ebb::emulated {
 
-// What the calling thread has told the runtime, and what it was told last.
+// The calling thread's current device and last error.
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
 };
 ThreadState& thread_state();
 
-// Notes the error for cudaGetLastError.
+// Notes the error for cudaGetLastError() and returns it.
 cudaError_t answer(cudaError_t error);
-// Whether there is a driver and a device at all.
+// cudaSuccess where there is a driver that is new enough, and a device.
 cudaError_t check_driver(const Machine& machine);
 
-// Runs body(machine, lock) where driver and device are there, and notes what it answers.
+// Runs body(machine, lock) unless driver or device is missing or the device is lost. Notes the
+// resulting error.
 template <class Body>
 cudaError_t call(const Body& body) {
   Machine& own = machine();

@@ -9,7 +9,7 @@ namespace {
 
 bool is_device(int device) { return device >= 0 && device < options().devices; }
 
-// What the runtime answers for a device that is there; `error` where it is not.
+// Runs body() if the device exists. Returns `error` if it does not.
 template <class Body>
 cudaError_t of_device(int device, const Body& body) {
   auto lock = machine().lock();
@@ -21,7 +21,7 @@ cudaError_t of_device(int device, const Body& body) {
 
 }  // namespace
 
-// An error that lost the device stays.
+// Clears the thread's last error, as CUDA does. The error of a lost device stays.
 cudaError_t cudaGetLastError() {
   auto lock = machine().lock();
   const cudaError_t last = std::exchange(thread_state().last_error, cudaSuccess);

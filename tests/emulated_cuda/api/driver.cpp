@@ -23,7 +23,8 @@ CUresult result(AddressSpace::Answer answer) {
   }
 }
 
-// Memory is given back even where the device is lost, so that one that is as good as new is empty.
+// Calls that give memory back ask for this only afterwards. So memory of a lost device is freed
+// too, and a test that revives the device finds it empty.
 CUresult state_of_devices() {
   auto lock = machine().lock();
   if (check_driver(machine()) != cudaSuccess) return CUDA_ERROR_NOT_INITIALIZED;
@@ -76,7 +77,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
   return CUDA_SUCCESS;
 }
-// All devices have what the one attribute asks for.
+// The only attribute asked for is support of virtual memory, which all devices have.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
   *value = 1;
   return CUDA_SUCCESS;

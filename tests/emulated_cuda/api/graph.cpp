@@ -7,7 +7,7 @@ using namespace ebb::emulated;
 
 namespace {
 
-// Its nodes, in any order that their edges allow.
+// Runs the nodes in a random order that their edges allow.
 class GraphWork final : public Work {
  public:
   explicit GraphWork(std::shared_ptr<const GraphNodes> graph) : graph_(std::move(graph)) {}
@@ -37,7 +37,7 @@ class GraphWork final : public Work {
   const std::shared_ptr<const GraphNodes> graph_;
 };
 
-// Whether the origin comes after all that was captured.
+// Whether the origin stream depends on every captured node.
 bool is_joined(const Capture& capture) {
   const auto& nodes = capture.graph->nodes;
   std::vector<bool> reached(nodes.size());
@@ -118,7 +118,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;
   return cudaSuccess;
 }
-// Launches that wait have what they need.
+// Launches that still wait keep the nodes alive.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   auto lock = machine().lock();
   if (machine().execs.erase(exec) == 0) return answer(cudaErrorInvalidValue);

@@ -10,10 +10,11 @@ using namespace ebb::emulated;
 
 namespace {
 
-// What the driver copies aside when it is asked for a copy from memory that may be paged out.
+// Largest copy from pageable host memory that the driver stages, so that the host may overwrite its
+// source at once.
 constexpr std::size_t kStagedBytes = 64 << 10;
 
-// A copy's end: where it lies and whether the device may take its time with it.
+// One end of a copy: whether it lies on the device, and whether the copy may access it late.
 struct End {
   bool on_device;
   bool late;
@@ -46,7 +47,7 @@ WorkPtr make_copy(void* to, const void* from, std::size_t bytes, std::string sta
   });
 }
 
-// Both ends can be used as the call says.
+// Checks that both ends are usable and lie where the kind says.
 cudaError_t check_copy(Machine& own, const void* to, const void* from, std::size_t bytes,
                        cudaMemcpyKind kind) {
   if (const cudaError_t wish = own.injected(Fault::copy); wish != cudaSuccess) return wish;
@@ -81,7 +82,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
   });
 }
 
-// Waits for nothing, though drivers do: it is promised nowhere.
+// Waits for nothing. Drivers do wait, but CUDA does not promise it.
 cudaError_t cudaFree(void* address) {
   if (!address) return call([](Machine&, Machine::Lock&) { return cudaSuccess; });
   auto lock = machine().lock();

@@ -7,7 +7,7 @@ using namespace ebb::emulated;
 
 namespace {
 
-// A stream that may be used, or why not.
+// Checks that a stream may be used. Counts uses of the default stream as mistakes.
 cudaError_t check_stream(Machine& own, cudaStream_t stream, const char* what) {
   if (own.is_stream(stream)) return own.lost_code(stream->device);
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
@@ -17,7 +17,7 @@ cudaError_t check_stream(Machine& own, cudaStream_t stream, const char* what) {
   return cudaErrorInvalidResourceHandle;
 }
 
-// Nobody may ask how far a stream is that is captured.
+// Asking for the progress of a stream that is captured invalidates the capture.
 cudaError_t refuse_captured(cudaStream_t stream) {
   if (!stream->capture) return cudaSuccess;
   stream->capture->invalid = true;
@@ -72,7 +72,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   });
 }
 
-// What it was asked for is still done.
+// Work that the stream was given before is still done.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   auto lock = machine().lock();
   Machine& own = machine();

@@ -8,7 +8,7 @@ using namespace ebb::emulated;
 
 namespace {
 
-// Where an attribute lies in what is held, and how large it is; 0: there is none.
+// Offset and size of an attribute in its descriptor. Size 0: the emulation has no such attribute.
 struct Place {
   std::size_t at = 0, bytes = 0;
 };

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kRows = 256, kInner = 256, kColumns = 4;
 
-// `columns` of out, from a panel of a (inner by rows, rows side by side) and one of b (columns by
-// inner).
+// Adds to `columns` columns of out the product of a panel of a (inner by rows, rows side by side)
+// and a panel of b (columns by inner).
 template <class T, int columns>
 void multiply_tile(std::int64_t rows, std::int64_t inner, const T* __restrict__ a,
                    const T* __restrict__ b, T* __restrict__ out, std::int64_t out_step) {
@@ -25,7 +25,7 @@ void multiply_tile(std::int64_t rows, std::int64_t inner, const T* __restrict__ 
     for (std::int64_t row = 0; row < rows; ++row) out[column * out_step + row] += sums[column][row];
 }
 
-// 10 bits of mantissa, to nearest, ties to even.
+// Rounds to 10 bits of mantissa, to nearest, ties to even.
 float to_tf32(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7F800000u) != 0x7F800000u) bits += 0xFFF + (bits >> 13 & 1);

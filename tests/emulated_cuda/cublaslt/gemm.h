@@ -1,4 +1,4 @@
-// Products of matrices, by plain loops that a compiler makes fast enough.
+// Matrix products as plain loops that a compiler vectorises.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -17,12 +17,12 @@ struct MatrixView {
   }
 };
 
-// What elements are multiplied and summed in.
+// Type in which elements are multiplied and summed.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// out[column * rows + row] = sum over `inner` of a(row, i) * b(i, column), whose factors are
-// rounded to TF32 first where that is asked for.
+// out[column * rows + row] = sum over `inner` of a(row, i) * b(i, column). `in_tf32` rounds the
+// factors to TF32 first.
 template <class T>
 void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, MatrixView<const T> a,
               MatrixView<const T> b, Sum<T>* out, bool in_tf32 = false);

@@ -30,7 +30,7 @@ bool is_handle(cublasLtHandle_t handle) {
   return handles().count(handle) > 0;
 }
 
-// Long sums of small results are split, where there is room for the parts.
+// Splits long sums of small results, if the workspace has room for the parts.
 Algorithm choose(const Problem& problem, const Preference& preference) {
   constexpr std::uint64_t kLong = 256, kSmall = 1 << 16, kParts = 4;
   Algorithm chosen;
@@ -39,7 +39,8 @@ Algorithm choose(const Problem& problem, const Preference& preference) {
   chosen.m = problem.m, chosen.n = problem.n, chosen.k = problem.k;
   std::copy(preference.alignment, preference.alignment + 4, chosen.alignment);
   if (has_vector(problem.operation)) chosen.vector_alignment = alignment_of(problem.operation.bias);
-  // Unfriendly: in the type of the result, unless that is forbidden.
+  // Deliberately the harder case: rounds parts to the result's type unless the preference forbids
+  // it.
   chosen.rounds_parts =
       is_half(problem.d.type) && preference.reductions != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const std::uint64_t item = chosen.rounds_parts ? 2 : problem.d.type == CUDA_R_64F ? 8 : 4;

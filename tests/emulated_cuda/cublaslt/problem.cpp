@@ -7,7 +7,7 @@
 namespace ebb::emulated {
 namespace {
 
-// The rows of cublasLtMatmul's table with one type for all matrices.
+// The rows of cublasLtMatmul's table of types in which all matrices have one type.
 bool is_supported(const Operation& operation, std::uint32_t type) {
   const auto scale = static_cast<std::uint32_t>(operation.scale);
   const std::int32_t compute = operation.compute;
@@ -57,7 +57,7 @@ cublasStatus_t describe(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
   const std::uint32_t type = problem.a.type;
   if (!is_supported(operation, type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
-  if (type == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;  // which has no epilogues
+  if (type == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;  // f64 has no epilogues
   if (has_vector(operation) && (!operation.bias || alignment_of(operation.bias) < item_bytes(type)))
     return CUBLAS_STATUS_INVALID_VALUE;
   return CUBLAS_STATUS_SUCCESS;

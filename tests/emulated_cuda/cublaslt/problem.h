@@ -1,6 +1,5 @@
-// What cuBLASLt's opaque structures hold, what a call of cublasLtMatmul is about, and the doing of
-// it. Matrices are column-major, factors lie on the host, and what is added is d itself: ebb asks
-// for nothing else.
+// Contents of cuBLASLt's opaque structures, and the computation behind cublasLtMatmul. Covers only
+// the calls that ebb makes: matrices are column-major, alpha and beta lie on the host, and c is d.
 #pragma once
 #include <cublasLt.h>
 
@@ -30,7 +29,7 @@ struct Preference {
   std::uint32_t alignment[4] = {256, 256, 256, 256};  // of a, b, c and d
 };
 
-// What the heuristic chose, and for what.
+// The heuristic's choice, and the problem for which it was made.
 struct Algorithm {
   std::uint32_t mark = 0;
   std::uint32_t epilogue = 0;
@@ -65,7 +64,7 @@ inline bool is_half(std::uint32_t type) { return type == CUDA_R_16F || type == C
 inline std::size_t item_bytes(std::uint32_t type) {
   return type == CUDA_R_64F ? 8 : is_half(type) ? 2 : 4;
 }
-// What an address promises of those that follow it, up to 256 bytes.
+// Alignment of an address in bytes, at most 256.
 inline std::uint32_t alignment_of(const void* address) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address) | 256;
   return static_cast<std::uint32_t>(bits & (~bits + 1));
@@ -74,12 +73,12 @@ inline std::uint32_t alignment_of(const void* address) {
 inline bool has(const Operation& operation, std::uint32_t epilogue) {
   return (operation.epilogue & epilogue) != 0;
 }
-// A bias that is added, or sums of a over the inner dimension that are written.
+// Whether the epilogue has a vector: a bias to add, or sums of a over the inner dimension to write.
 inline bool has_vector(const Operation& operation) {
   return has(operation, CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADA);
 }
 
-// Makes the checks that the library makes of its descriptors.
+// Makes the checks that the library makes of its descriptors, and fills in `problem`.
 cublasStatus_t describe(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                         cublasLtMatrixLayout_t d, Problem& problem);

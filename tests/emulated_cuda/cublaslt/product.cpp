@@ -28,7 +28,7 @@ T* resident(const void* address) {
   return static_cast<T*>(address_space().alias(address));
 }
 
-// The sums of products, in parts where they are split.
+// Sums of products. Where the split rounds its parts, each part is rounded to T before it is added.
 template <class T>
 std::vector<Sum<T>> product_of(const Problem& problem, const Algorithm& chosen,
                                MatrixView<const T> a, MatrixView<const T> b) {
@@ -62,7 +62,7 @@ void run_batch(const Problem& problem, const Algorithm& chosen, const Operands& 
   T* const vector = resident<T>(operation.bias);
   const std::vector<A> product = product_of<T>(problem, chosen, a, b);
 
-  // Before d, which may be what they read from.
+  // Computed before d is written: d may overlap with a.
   std::vector<A> sums;
   if (has(operation, CUBLASLT_EPILOGUE_BGRADA))
     for (std::int64_t row = 0; row < m; ++row) {
@@ -99,7 +99,7 @@ Outcome run_product(const Problem& problem, const Algorithm& chosen, const Opera
     if (part.bytes > 0 && !address_space().holds(part.address))
       return {cudaErrorIllegalAddress, std::string(part.what) + " is no device memory"};
   if (Outcome bad = check_parts(parts); !bad.ok()) return bad;
-  if (operands.workspace_bytes > 0)  // it may hold anything afterwards
+  if (operands.workspace_bytes > 0)  // undefined after a call: filled with garbage
     std::fill_n(resident<unsigned char>(operands.workspace), operands.workspace_bytes, 0xFF);
   for (std::int64_t batch = 0; batch < problem.a.batches; ++batch) {
     const auto run = [&]<class T>(T) { run_batch<T>(problem, chosen, operands, batch); };

@@ -78,7 +78,7 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnData
 
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t desc) { return destroy(desc); }
-// The emulation drops nothing.
+// Dropout is not emulated: refuses any but 0.
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHandle_t handle,
                                         float dropout, void* states, size_t, unsigned long long) {
   if (!desc || !handle) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
@@ -99,7 +99,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
   if (!desc || !dropout) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!dropout->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
   if (input_size <= 0 || hidden_size <= 0) return CUDNN_STATUS_BAD_PARAM;
-  // What the emulation does not compute, it refuses.
+  // Refuses settings that the emulation does not compute.
   if (!is_supported(type) || math_precision != (is_half(type) ? CUDNN_DATA_FLOAT : type) ||
       projection_size != hidden_size || layers != 1)
     return CUDNN_STATUS_NOT_SUPPORTED;

@@ -1,4 +1,4 @@
-// What cuDNN's descriptors hold.
+// Contents of cuDNN's descriptors.
 #pragma once
 #include <cudnn.h>
 
@@ -36,7 +36,7 @@ inline std::size_t item_bytes(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? 8 : is_half(type) ? 2 : 4;
 }
 
-// Where the weights of a layer lie in its space, in elements. Gates are in cuDNN's order: input,
+// Offsets of a layer's weights in its weight space, in elements. Gates are in cuDNN's order: input,
 // forget, new, output.
 struct WeightPlaces {
   explicit WeightPlaces(const cudnnRNNStruct& rnn)

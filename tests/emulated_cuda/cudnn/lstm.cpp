@@ -15,7 +15,7 @@ T sigmoid(T x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// The layer's sizes, and where its parts lie.
+// The layer's sizes, and pointers to its weights, gates and cells.
 template <class T>
 struct Layer {
   Layer(const LstmShape& shape, const LstmPlaces<T>& places)
@@ -27,7 +27,7 @@ struct Layer {
         batch(shape.batch),
         gates(places.reserve),
         cells(gates + 4 * shape.rows() * hidden) {}
-  // Of the step before: hidden states, where y holds them, and cells.
+  // Hidden state and cell of the previous step. y holds the hidden states of all steps.
   T hidden_before(const T* y, std::int64_t step, std::int64_t at) const {
     if (step > 0) return y[(step - 1) * shape.state() + at];
     return places.hx ? places.hx[at] : T{0};
@@ -44,7 +44,7 @@ struct Layer {
   T *const gates, *const cells;  // [time, batch, 4 hidden], [time, batch, hidden]
 };
 
-// rows(n, k) times matrix(k, m), row by row.
+// rows [n, k] times matrix [k, m], row by row.
 template <class T>
 std::vector<T> product(const T* rows, std::int64_t n, std::int64_t k, MatrixView<const T> matrix,
                        std::int64_t m) {
@@ -91,7 +91,7 @@ void forward(const LstmShape& shape, const LstmPlaces<T>& places) {
   if (places.cy) std::copy_n(cells + last, shape.state(), places.cy);
 }
 
-// Gates' gradients replace the gates.
+// Overwrites the gates with their gradients.
 template <class T>
 void backward_data(const LstmShape& shape, const LstmPlaces<T>& places) {
   const Layer<T> layer(shape, places);
@@ -138,7 +138,7 @@ void backward_weights(const LstmShape& shape, const LstmPlaces<T>& places) {
   for (std::int64_t step = 0; step < shape.steps; ++step)
     for (std::int64_t at = 0; at < shape.state(); ++at)
       before.push_back(layer.hidden_before(places.y, step, at));
-  // Sums over rows: of a gate's gradient times an input.
+  // Adds, for each weight, the sum over rows of its gate's gradient times its input.
   const auto add = [&](const T* factor, std::int64_t columns, std::int64_t place) {
     std::vector<T> sums(static_cast<std::size_t>(4 * hidden * columns));
     multiply<T>(columns, 4 * hidden, shape.rows(), {factor, 1, columns},

@@ -1,11 +1,11 @@
-// An LSTM as cuDNN computes it, on memory that kernels see.
+// An LSTM as cuDNN computes it, on resident (not device) pointers.
 #pragma once
 #include "ebb/core/base/half.h"
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
 
 namespace ebb::emulated {
 
-// Shapes of one call. Steps of x and y lie a batch apart.
+// Shapes of one call. x and y are time-major: a step follows the one before after a batch.
 struct LstmShape {
   cudnnRNNStruct rnn;
   std::int64_t steps = 0, batch = 0;
@@ -14,15 +14,15 @@ struct LstmShape {
   std::int64_t state() const { return batch * rnn.hidden; }
   // Four gates and a cell for each hidden unit of each step.
   std::int64_t reserve_elements() const { return 5 * rows() * rnn.hidden; }
-  // As cuDNN 9 counts, beside what it wants for every LSTM.
+  // The workspace that cuDNN 9 asks for, without kFixedWorkspace, which every LSTM has.
   std::int64_t workspace_elements() const {
     return rnn.hidden * (4 * (rnn.in + rnn.hidden) + 4 * rows() + 6 * batch);
   }
   static constexpr std::size_t kFixedWorkspace = (std::size_t{8} << 20) + 256, kFixedReserve = 256;
 };
 
-// Null where cuDNN takes null. `reserve` is what forward() left, with gates' gradients in place of
-// gates after backward_data().
+// Operands of a call, null where cuDNN takes null. forward() fills `reserve`; backward_data() then
+// replaces its gates with their gradients.
 template <class T>
 struct LstmPlaces {
   const T *x, *hx, *cx, *weights, *dy, *dhy, *dcy;

@@ -19,7 +19,7 @@ struct Call {
   std::size_t bytes(std::int64_t elements) const {
     return static_cast<std::size_t>(elements) * item;
   }
-  // One that may be null.
+  // Adds a part to be checked, unless it is null.
   void take(const void* address, std::int64_t elements, const char* what) {
     if (address) parts.push_back({address, bytes(elements), what});
   }
@@ -29,7 +29,7 @@ std::size_t workspace_needed(const LstmShape& shape, bool training) {
   const auto bytes = [&](std::int64_t elements) {
     return static_cast<std::size_t>(elements) * item_bytes(shape.rnn.type);
   };
-  // Without a reserve, what it would hold lies in the workspace here.
+  // Inference has no reserve: the emulation keeps its contents in the workspace.
   return std::max(bytes(shape.workspace_elements()) + LstmShape::kFixedWorkspace,
                   bytes(training ? 0 : shape.reserve_elements()));
 }
@@ -107,7 +107,7 @@ LstmPlaces<T> resident(LstmPlaces<T> p) {
   return p;
 }
 
-// Puts function(shape, places) into the handle's stream, where places are of the right type.
+// Puts function(shape, places) into the handle's stream, with places of the descriptor's type.
 template <class Places, class Function>
 cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Places& places,
                   const Function& function) {
@@ -116,7 +116,7 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
   auto run = [call, places, function]() -> Outcome {
     if (Outcome bad = check_parts(call.parts); !bad.ok()) return bad;
     auto* const scratch = static_cast<unsigned char*>(address_space().alias(call.workspace));
-    // It may hold anything afterwards.
+    // Contents of the workspace are undefined after a call: fills it with garbage.
     std::fill_n(scratch, call.workspace_bytes - LstmShape::kFixedWorkspace, 0xFF);
     const auto with = [&](auto typed) { function(call.shape, resident(places(typed))); };
     switch (call.shape.rnn.type) {
@@ -191,7 +191,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
                                       workspace, reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
     return status;
-  // Without a reserve, what it would hold lies in the workspace.
+  // Inference has no reserve: its contents lie in the workspace.
   void* const kept = training ? reserve : workspace;
   const auto places = [=]<class T>(Typed<T>) {
     LstmPlaces<T> p = {};

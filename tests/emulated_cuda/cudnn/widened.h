@@ -8,7 +8,8 @@
 
 namespace ebb::emulated {
 
-// Of 16 bits: everything is widened, computed in float, and rounded where it is stored.
+// Float copies of 16-bit operands: inputs are widened, everything is computed in float, and store()
+// rounds the results.
 template <class T>
 class Widened {
  public:

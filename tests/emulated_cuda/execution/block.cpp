@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-// What kernels see of where they are.
+// The built-in variables that kernels read.
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
 namespace ebb::emulated {
 namespace {
 
-Block* entering = nullptr;  // whose fiber begins: there is one executing thread
+Block* entering = nullptr;  // its fiber begins; there is one executing thread
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
   threads_count_ = static_cast<int>(places_.size());
   at_warp_.assign(static_cast<std::size_t>(threads_count_ + kLanes - 1) / kLanes, 0);
 
-  // Warps in any order; their lanes as they are, backwards, or in any order.
+  // Warps in random order; their lanes in order, backwards, or in random order.
   std::vector<int> warps(at_warp_.size());
   for (std::size_t i = 0; i < warps.size(); ++i) warps[i] = static_cast<int>(i);
   std::shuffle(warps.begin(), warps.end(), random);
@@ -59,7 +59,7 @@ Outcome Block::run() {
   fiber_ = &own_;
   next();
   fiber_ = nullptr;
-  if (!outcome_.ok()) {  // what stood still never goes on
+  if (!outcome_.ok()) {  // waiting fibers never continue
     idle_.clear();
     for (const auto& fiber : fibers_) {
       fiber->reset();
@@ -83,7 +83,7 @@ void Block::enter() {
   entering->carry();
 }
 
-// The life of a fiber.
+// A fiber's loop: runs one thread of the block after the other.
 void Block::carry() {
   while (true) {
     if (alone_) {
@@ -206,7 +206,7 @@ std::uint64_t Block::meet_warp(Operation operation, unsigned mask, std::uint64_t
   return own.value;
 }
 
-// Every lane is there: each gets what it asked for, and goes on.
+// Every lane of the warp has arrived: gives each its value and makes it ready.
 void Block::finish_warp(int first) {
   std::uint64_t given[kLanes];
   const Thread& own = threads_[static_cast<std::size_t>(current_)];
@@ -242,7 +242,7 @@ std::string Block::name_of(int thread) const {
          std::to_string(at.z) + ")";
 }
 
-// Nobody can go on: a barrier or an operation of a warp that not all reach.
+// Nobody can go on: some threads wait at a barrier or warp operation that others never reach.
 void Block::fail_stuck() {
   const auto state_of = [&](int thread) {
     return threads_[static_cast<std::size_t>(thread)].state;

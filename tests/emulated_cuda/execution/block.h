@@ -10,8 +10,9 @@
 
 namespace ebb::emulated {
 
-// One fiber runs thread after thread for as long as none has to wait; only one that waits keeps its
-// fiber, and another runs the rest. So threads that never meet cost hardly more than a loop.
+// One fiber runs thread after thread as long as none has to wait. Only a thread that waits keeps
+// its fiber; another fiber runs the rest. So threads that never synchronise cost hardly more than a
+// loop.
 class Block {
  public:
   static constexpr int kMostThreads = 1024;
@@ -23,12 +24,12 @@ class Block {
   // Runs function(data) on a fiber.
   Outcome run_alone(void (*function)(void*), void* data);
 
-  // What a thread that runs asks for.
+  // Called by the running thread.
   void wait_for_block(const char* file, int line);
   std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane);
   unsigned ballot(unsigned mask, int predicate);
   int lane() const noexcept { return current_ % kLanes; }
-  // Ends the block: nothing of it goes on.
+  // Ends the block; none of its threads goes on.
   [[noreturn]] void fail(cudaError_t code, std::string text);
 
   bool is_running() const noexcept { return fiber_ != nullptr; }
@@ -47,7 +48,8 @@ class Block {
     int line = 0;
   };
 
-  // The text's parts are gone before the stack is left, which nobody unwinds.
+  // Takes the text from a function, so that its strings are destroyed before leave(): nothing
+  // unwinds this stack.
   template <class Text>
   [[noreturn]] void fail_saying(const Text& text) {
     outcome_ = {cudaErrorLaunchFailure, text()};
@@ -58,7 +60,7 @@ class Block {
   [[noreturn]] void carry();
   void run_thread(int thread);
   void wait();  // until the current thread is ready
-  void next();  // somebody goes on, or all are done
+  void next();  // continues a thread, or ends when all are done
   void leave();
   void make_ready(int thread);
   void finish_warp(int first);
@@ -72,7 +74,7 @@ class Block {
   std::vector<uint3> places_;
   std::vector<int> order_;
   std::vector<Thread> threads_;
-  std::vector<int> at_warp_;  // of each warp, how many lanes wait
+  std::vector<int> at_warp_;  // number of waiting lanes, by warp
 
   int current_ = 0;
   int started_ = 0, done_ = 0, at_barrier_ = 0;
@@ -83,7 +85,7 @@ class Block {
   void* alone_data_ = nullptr;
 
   Fiber own_;
-  Fiber* fiber_ = nullptr;  // that runs; null outside of a block
+  Fiber* fiber_ = nullptr;  // the running one; null outside of a block
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
 };

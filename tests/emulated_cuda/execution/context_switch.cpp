@@ -4,7 +4,7 @@
 
 #if defined(__x86_64__)
 
-// What a function keeps for its caller, and nothing else.
+// Saves and restores the registers that a callee has to preserve, and nothing else.
 asm(R"(
   .text
   .p2align 4
@@ -37,7 +37,7 @@ namespace ebb::emulated {
 void switch_stack(void** from, void* to) noexcept { ebb_emulated_switch(from, to); }
 
 void* prepare_stack(void* top, void (*entry)()) noexcept {
-  // Six registers, where to go on, and the return address that entry() believes it has.
+  // Six registers, the address to go on at, and entry()'s own return address (null).
   auto* at = static_cast<void**>(top) - 8;
   for (int i = 0; i < 8; ++i) at[i] = nullptr;
   at[6] = reinterpret_cast<void*>(entry);
@@ -54,7 +54,7 @@ void* prepare_stack(void* top, void (*entry)()) noexcept {
 
 namespace ebb::emulated {
 
-// A context lies on the stack that it belongs to.
+// The context lies on its own stack.
 void switch_stack(void** from, void* to) noexcept {
   ucontext_t here;
   *from = &here;
@@ -62,7 +62,7 @@ void switch_stack(void** from, void* to) noexcept {
 }
 
 void* prepare_stack(void* top, void (*entry)()) noexcept {
-  // Below it, since no stack here is as small.
+  // The part of the stack below the context. No stack here is smaller than this.
   constexpr std::uintptr_t kBytes = 48 << 10;
   auto* context = new (static_cast<char*>(top) - (sizeof(ucontext_t) + 15) / 16 * 16) ucontext_t;
   ::getcontext(context);

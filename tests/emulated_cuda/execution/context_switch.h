@@ -1,11 +1,12 @@
-// From one stack to another.
+// Switching stacks.
 #pragma once
 
 namespace ebb::emulated {
 
-// Keeps where this stack stands in *from and goes on where `to` stands.
+// Saves the running stack's position in *from and continues the stack at position `to`.
 void switch_stack(void** from, void* to) noexcept;
-// Where a stack stands whose first step is entry(), which never returns. `top` is aligned to 16.
+// Prepares a new stack and returns its position. Its first step is entry(), which must never
+// return. `top` must be aligned to 16.
 void* prepare_stack(void* top, void (*entry)()) noexcept;
 
 }  // namespace ebb::emulated

@@ -30,7 +30,8 @@ struct sigaction& before_of(int signal) {
   return before[signal == SIGBUS];
 }
 
-// The signal is over when the fiber goes on in land(): nothing of its handling stays behind.
+// Rewrites the context so that returning from the signal handler enters land() on the fiber's
+// stack. The signal is over then.
 void return_to_land(void* context, void* stack, const void* address) {
   auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
   const auto top = reinterpret_cast<std::uintptr_t>(stack);
@@ -58,14 +59,14 @@ void handle(int signal, siginfo_t* info, void* context) {
     }
   if (address_space().holds(info->si_addr)) say("emulated CUDA: the host touched device memory\n");
   const struct sigaction& old = before_of(signal);
-  if (std::exchange(passes_on, true)) {  // who was there before raises it again
+  if (std::exchange(passes_on, true)) {  // the earlier handler raised it again
     ::signal(signal, SIG_DFL);
   } else if (old.sa_flags & SA_SIGINFO) {
     old.sa_sigaction(signal, info, context);
   } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
     old.sa_handler(signal);
   } else {
-    ::signal(signal, SIG_DFL);  // the instruction comes again, and ends the process
+    ::signal(signal, SIG_DFL);  // runs the instruction again, which ends the process
   }
 }
 
@@ -75,7 +76,7 @@ void catch_faults(void* (*stack)(const void* address), void (*land)(const void* 
   find_stack = stack;
   land_at = land;
   catching = ::pthread_self();
-  stack_t signals = {};  // a fiber's own may be what is full
+  stack_t signals = {};  // needed when a fiber's own stack is full
   if (::sigaltstack(nullptr, &signals); signals.ss_flags & SS_DISABLE) {
     signals = {};
     signals.ss_size = kSignalStackBytes;

@@ -1,17 +1,19 @@
-// Addresses where no memory is, touched by what the executing thread runs.
+// Catches accesses to unmapped addresses on the executing thread.
 #pragma once
 #include <string>
 
 namespace ebb::emulated {
 
-// Of the calling thread. Where stack() names a stack, a fault goes on there in land(address), which
-// never returns; otherwise the process ends as it would have.
+// Registers the calling thread. When it touches an unmapped address and stack(address) is not null,
+// it continues on that stack in land(address), which never returns. Otherwise the process ends as
+// without this handler.
 void catch_faults(void* (*stack)(const void* address), void (*land)(const void* address));
 
-// Once more: test programs install handlers of their own, which come after this one.
+// Installs the handlers again: test programs install their own later.
 void arm_faults();
 
-// "address 0x... is not mapped", in words about device memory where it lies there.
+// Says what is wrong with the address: a device address that did not reach the kernel in its
+// arguments, one that is not mapped, or none of the device's.
 std::string describe_fault(const void* address);
 
 }  // namespace ebb::emulated

@@ -1,4 +1,4 @@
-// A stack of its own, on which the executing thread goes on when it is told to.
+// A stack of its own that the executing thread can switch to.
 #pragma once
 #include <cstddef>
 
@@ -6,24 +6,25 @@ namespace ebb::emulated {
 
 class Fiber {
  public:
-  // Of the calling thread's own stack.
+  // Stands for the calling thread's own stack.
   Fiber();
-  // Its first step is entry(), which never returns. A page below the stack ends what overflows.
+  // Makes a new stack whose first step is entry(), which must never return. The page below the
+  // stack faults when it overflows.
   explicit Fiber(void (*entry)());
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // This one, which runs, stands still until somebody goes to it.
+  // Suspends this fiber, which is running, and continues `other`.
   void go_to(Fiber& other) noexcept;
-  // The first thing that entry() does.
+  // Must be the first call in entry().
   static void arrived() noexcept;
-  // Forgets where it stood: it begins anew.
+  // Makes the fiber begin anew, wherever it was.
   void reset() noexcept;
-  // What stands on the stack is over: the address sanitizer need not guard it.
+  // Tells the address sanitizer that all frames on this stack are dead.
   void abandon() noexcept;
 
-  bool is_below(const void* address) const noexcept;  // in the page that ends an overflow
+  bool is_below(const void* address) const noexcept;  // in the guard page
   void* top() const noexcept { return bottom_ + bytes_; }
 
  private:

@@ -14,7 +14,8 @@ struct Processor {
   SharedMemory shared;
 };
 
-// Of the executing thread: made there. A child of fork() has another, and makes its own.
+// State of the executing thread, made on it. A child of fork() has another such thread and makes
+// its own.
 Processor* processor = nullptr;
 
 [[gnu::noinline]] void fail_at(const void* address) {
@@ -23,7 +24,7 @@ Processor* processor = nullptr;
   processor->block.fail(cudaErrorIllegalAddress, std::move(text));
 }
 
-// On the stack of what faulted, from its top.
+// Runs on the faulting fiber's stack, from its top: its frames are dead.
 void on_fault(const void* address) {
   processor->block.fiber().abandon();
   fail_at(address);
@@ -44,7 +45,7 @@ Processor& own_processor() {
   return *processor;
 }
 
-// Visits 0 to n - 1 once each, from anywhere with any step that has no factor in common with n.
+// Visits 0 to n - 1 once each: from a random start, with a random step coprime to n.
 class AnyOrder {
  public:
   AnyOrder(std::uint64_t n, Random& random) : n_(n), at_(random.below(n)), step_(1) {

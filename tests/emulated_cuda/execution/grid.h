@@ -1,19 +1,19 @@
-// A kernel, run on the calling thread, block after block.
+// Runs a kernel on the calling thread, block after block.
 #pragma once
 #include <cuda_runtime.h>
 #include "ebb/tests/emulated_cuda/outcome.h"
 
 namespace ebb::emulated {
 
-// All blocks in an order drawn from `random`, as are warps and lanes in each. Ends at the first
-// mistake: a barrier or a warp's operation that not all reach, an address where no memory is.
-// Always called on one and the same thread.
+// Draws the order of blocks, and of warps and lanes in each, from `random`. Ends at the first
+// mistake: a barrier or warp operation that not all reach, or an unmapped address. Must always be
+// called on the same thread.
 Outcome run_grid(const KernelCall& call, dim3 grid, dim3 block, Random& random);
 
-// Runs function(data) where an address without memory is an outcome.
+// Runs function(data). An access to an unmapped address becomes the outcome.
 Outcome run_guarded(void (*function)(void* data), void* data);
 
-// In a child of fork(), whose executing thread is another.
+// Called in a child of fork(), whose executing thread is another.
 void forget_processor() noexcept;
 
 }  // namespace ebb::emulated

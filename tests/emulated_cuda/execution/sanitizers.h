@@ -1,4 +1,4 @@
-// What sanitizers have to be told when stacks change.
+// Announces switches of stacks to the address and thread sanitizers.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

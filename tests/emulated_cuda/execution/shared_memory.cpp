@@ -10,13 +10,13 @@
 namespace ebb::emulated {
 namespace {
 
-// The first launches look, then one in so many: which arrays a kernel uses may depend on its
+// A kernel's first launches are observed, then one in 64: the arrays that it uses may depend on its
 // arguments.
 constexpr std::size_t kLooksEach = 64;
 constexpr std::size_t kGrain = 1024;
 constexpr int kGarbage = 0xFF;  // NaN, -1
 
-// Makes the loader give the thread its storage.
+// Touched so that the loader allocates this thread's thread-local storage.
 thread_local volatile char anchor = 0;
 
 }  // namespace
@@ -52,10 +52,11 @@ void SharedMemory::find() {
   if (base_) std::memset(base_, kGarbage, bytes_);
 }
 
-// Between launches all of it is garbage, but for what a kernel changed when nobody looked.
+// Between launches all shared memory is garbage, except for parts that a kernel changed in a launch
+// that was not observed.
 void SharedMemory::begin_launch(const void* kernel) {
   if (!base_) find();
-  if (use_) begin_block();  // of the launch before, whose parts others may use too
+  if (use_) begin_block();  // clears the previous launch's parts, which others may use too
   use_ = &uses_[kernel];
   const std::size_t launch = use_->launches++;
   looks_ = std::has_single_bit(launch + 1) || launch % kLooksEach == 0;

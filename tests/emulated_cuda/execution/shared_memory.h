@@ -1,4 +1,4 @@
-// Shared memory holds garbage when a block begins.
+// Fills shared memory with garbage when a block begins.
 #pragma once
 #include <cstddef>
 #include <unordered_map>
@@ -7,8 +7,8 @@
 
 namespace ebb::emulated {
 
-// __shared__ is storage of the executing thread, so all kernels' arrays lie together and nothing
-// else does that this thread needs. Which of it a kernel uses is seen by what it changes.
+// __shared__ is thread-local storage of the executing thread, which holds nothing else that this
+// thread needs. The parts that a kernel uses are found by observing its changes.
 class SharedMemory {
  public:
   void begin_launch(const void* kernel);
@@ -25,7 +25,7 @@ class SharedMemory {
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
   Use* use_ = nullptr;
-  bool looks_ = false;  // at what the block changes
+  bool looks_ = false;  // observes the block's changes
   std::unordered_map<const void*, Use> uses_;
 };
 

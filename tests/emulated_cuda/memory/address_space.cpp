@@ -50,8 +50,9 @@ AddressSpace::AddressSpace()
     base_ = map_nothing(0, 2 * range_bytes_);
     if (base_) break;
   }
-  // As many times 4 GiB away: of a word that only looks like an address, a value of four bytes
-  // beside padding in which an upper half was left over, the value is the same afterwards.
+  // A multiple of 4 GiB. KernelWork moves every word of a kernel's arguments that looks like a
+  // device address. Such a word may be a 4-byte value beside padding with stale bytes; moving it by
+  // this distance leaves the value unchanged.
   alias_ = base_ + range_bytes_;
   file_ = ::memfd_create("emulated device memory", MFD_CLOEXEC);
   if (!base_ || file_ < 0 || ::ftruncate(file_, off_t{1} << 46) != 0) {
@@ -61,7 +62,7 @@ AddressSpace::AddressSpace()
   cursor_ = round_up(base_ + 1, granularity());
 }
 
-// The gap stays a gap: a granule of it on either side.
+// Leaves at least one unreserved granule on either side.
 bool AddressSpace::find_gap(std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                             std::uintptr_t& address) const {
   for (auto next = reserved_.lower_bound(from);; ++next) {
@@ -121,7 +122,8 @@ AddressSpace::Answer AddressSpace::create(int device, std::size_t bytes, Handle&
   return create_locked(device, bytes, handle);
 }
 
-// Pieces that lie side by side go back at once: a call of the system for each page takes long.
+// Memory to give back to the host. Joins neighbouring pieces, since a system call for each page
+// takes long.
 class AddressSpace::Freed {
  public:
   explicit Freed(int file) noexcept : file_(file) {}
@@ -190,7 +192,7 @@ AddressSpace::Answer AddressSpace::map(std::uintptr_t address, std::size_t bytes
 
 AddressSpace::Answer AddressSpace::unmap(std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  // Whole mappings that lie side by side.
+  // Only whole mappings that lie side by side can be unmapped.
   std::uintptr_t at = address;
   const auto first = mappings_.find(address);
   auto end = first;
@@ -222,7 +224,8 @@ AddressSpace::Answer AddressSpace::allow_access(std::uintptr_t address, std::siz
   return Answer::ok;
 }
 
-// From `mapping` on what lies side by side in the file, too, as one mapping of the host's.
+// Makes mappings accessible, from `mapping` on, as long as they lie side by side in the file too.
+// They become one mapping of the host.
 bool AddressSpace::open_row(Mappings::iterator& mapping, std::uintptr_t end) {
   const std::uintptr_t begin = mapping->first;
   const bool accessible = mapping->second.accessible;

@@ -1,4 +1,4 @@
-// Device memory: addresses that the host cannot touch, and where kernels find the bytes.
+// Device memory: addresses that the host cannot touch, and the bytes behind them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace ebb::emulated {
 
-// Two address ranges of one size. Device addresses lie in the first, which is never backed. The
-// second, a constant distance away, has memory wherever some is mapped: the emulation moves a
-// kernel's pointers there when it runs. Reserved ranges never touch, and an address is reserved
-// again as late as possible. May be used from any thread.
+// Two address ranges of the same size. Device addresses lie in the first, which is never backed.
+// The second, its alias, is a constant distance away and has memory wherever the first is mapped;
+// when a kernel runs, its pointers are moved there. Reserved ranges never touch. An address that
+// was unreserved is reserved again as late as possible. May be used from any thread.
 class AddressSpace {
  public:
-  // Of what is created, mapped and reserved.
+  // Unit of creating, mapping and reserving.
   static std::size_t granularity() noexcept { return options().page_bytes; }
   enum class Answer { ok, invalid, full, mapped, not_mapped };
   using Handle = unsigned long long;
@@ -27,24 +27,25 @@ class AddressSpace {
   Answer reserve(std::size_t bytes, std::size_t alignment, std::uintptr_t& address);
   Answer unreserve(std::uintptr_t address, std::size_t bytes);
 
-  // Memory: it stays until it is released and mapped nowhere.
+  // Memory stays until it is both released and unmapped everywhere.
   Answer create(int device, std::size_t bytes, Handle& handle);
   Answer release(Handle handle);
   Answer map(std::uintptr_t address, std::size_t bytes, std::size_t offset, Handle handle);
   Answer unmap(std::uintptr_t address, std::size_t bytes);
   Answer allow_access(std::uintptr_t address, std::size_t bytes, int device);
 
-  // A block with unmapped pages around it, whose end is the end of a page but for what rounding to
-  // 256 bytes adds; that is looked at when it is freed: `spoiled` if it was written to.
+  // A block between unmapped pages. It ends at the end of a page, up to rounding to 256 bytes;
+  // free() checks these rounding bytes and sets `spoiled` if they were written.
   Answer allocate(int device, std::size_t bytes, std::uintptr_t& address);
   Answer free(std::uintptr_t address, bool& spoiled);
 
   bool holds(const void* address) const noexcept;
-  // Where a kernel finds it; what is no device address stays what it is.
+  // Returns the address where kernels find the bytes of a device address; other addresses
+  // unchanged.
   void* alias(const void* address) const noexcept;
-  // The other way round; null where no device address belongs to it.
+  // Inverse of alias(). Null if no device address belongs to `alias`.
   void* device_address(const void* alias) const noexcept;
-  // Whether all of it is mapped, and may be used.
+  // Whether all of it is mapped and accessible.
   bool is_mapped(const void* address, std::size_t bytes) const;
   // The device whose memory it is, or -1.
   int device_of(const void* address) const;
@@ -62,7 +63,7 @@ class AddressSpace {
     bool released = false;
     bool is_filled = false;  // with garbage, when it was first made accessible
   };
-  // What no longer has a user, in the file.
+  // Parts of the file that are no longer used.
   class Freed;
   struct Mapping {
     std::size_t bytes = 0;
@@ -89,7 +90,7 @@ class AddressSpace {
   std::uintptr_t base_ = 0, alias_ = 0;  // constant
   int file_ = -1;
 
-  mutable std::mutex mutex_;  // of all that follows
+  mutable std::mutex mutex_;  // guards everything below
   std::map<std::uintptr_t, std::size_t> reserved_;
   Mappings mappings_;
   std::map<Handle, Physical> memory_;

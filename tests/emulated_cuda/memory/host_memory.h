@@ -1,4 +1,4 @@
-// Host memory that is locked to its pages: copies of it happen late, others do not.
+// Page-locked host memory. Only copies from and to such memory are done late.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,8 @@ namespace ebb::emulated {
 
 class HostMemory {
  public:
-  // With pages around it that cannot be touched, full of garbage; null where there is none.
+  // Returns memory full of garbage, between pages that cannot be touched. Null if there is none
+  // left.
   void* allocate(std::size_t bytes);
   bool free(void* address);
   bool is_pinned(const void* address, std::size_t bytes) const;

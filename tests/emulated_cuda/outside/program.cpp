@@ -1,4 +1,5 @@
-// What a program's own kernels call, answered by the emulated device that it has loaded.
+// The runtime calls of a program's own kernels, forwarded to the emulated device that it has
+// loaded.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -8,7 +9,7 @@
 namespace ebb::emulated {
 namespace {
 
-// Null where the device is none of ours.
+// Null if the loaded device is not the emulated one.
 const Outside* outside() {
   static const Outside* const found = []() -> const Outside* {
     const char* const part = std::getenv("EBB_CUDA_PART");
@@ -29,7 +30,7 @@ const Outside* outside() {
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
-// A thread of a kernel begins: its place is what the device has noted.
+// A thread of a kernel begins: copies its indices from the device.
 void ebb_emulated_arrive() {
   const auto& device = *ebb::emulated::outside();
   threadIdx = *device.thread;

@@ -80,7 +80,7 @@ void Machine::lose(int device, Outcome why) {
   }
 }
 
-// Takes away what is no work: waits that are over, and marks that have been reached.
+// Removes entries without work from the front: waits that are over, and marks, which it signals.
 void Machine::settle(Queue& queue) {
   while (!queue.running && !queue.entries.empty()) {
     Entry& first = queue.entries.front();
@@ -95,7 +95,7 @@ bool Machine::ready(Queue& queue) {
   return !queue.running && !queue.entries.empty() && queue.entries.front().work;
 }
 
-// What has to go on first for this queue to go on.
+// Follows the waits to the queue whose front must run first for this queue to continue.
 QueuePtr Machine::first_of(QueuePtr queue) {
   while (true) {
     settle(*queue);
@@ -112,7 +112,7 @@ QueuePtr Machine::any_ready() {
   return nullptr;
 }
 
-// The lock is not held while work is done, so that threads go on beside it.
+// Runs the queue's front entry. Releases the lock meanwhile, so that other threads go on.
 void Machine::run_first(Lock& lock, const QueuePtr& queue) {
   const Entry entry = std::move(queue->entries.front());
   queue->entries.pop_front();
@@ -133,13 +133,13 @@ void Machine::run_first(Lock& lock, const QueuePtr& queue) {
 }
 
 void Machine::serve(Lock& lock, Request& request) {
-  // How much of other streams' work comes in between: nothing, or up to most of it.
+  // Share of other streams' work in between, in eighths: from nothing to most of it.
   constexpr std::array<std::uint64_t, 4> kOthers = {0, 1, 4, 7};
   const std::uint64_t others = kOthers[random.below(kOthers.size())];
   while (request.queue->done() < request.done) {
     const QueuePtr first = first_of(request.queue);
     if (request.queue->done() >= request.done) break;
-    if (!ready(*first)) continue;  // what was waited for is over
+    if (!ready(*first)) continue;  // the wait is over
     const QueuePtr other = random.below(8) < others ? any_ready() : nullptr;
     run_first(lock, other ? other : first);
   }
@@ -173,7 +173,7 @@ void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
 
 void Machine::run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
   while (!marker->done && queue->done() < queue->asked) {
-    std::uint64_t before = 0;  // how much comes up to it
+    std::uint64_t before = 0;  // entries up to the one that signals it
     for (const Entry& entry : queue->entries) {
       ++before;
       if (entry.signals == marker) break;

@@ -1,4 +1,4 @@
-// The emulated machine: its devices, streams, and what happens when.
+// The emulated machine: its devices and streams, and the order in which their work is done.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,22 +14,23 @@
 
 namespace ebb::emulated {
 
-// Work that streams are asked for waits until somebody synchronises. It is done then, on one thread
-// made for it, mixed at random with a part of what other streams have to do, in any order that
-// streams and events allow. A failure that comes when work is done loses the device: what waits is
-// dropped, and every answer is that failure from then on.
+// Work in a stream waits until somebody synchronises. Then one thread made for it does the work,
+// mixed at random with some of the other streams' work, in any order that streams and events allow.
+// Work that fails loses the device: its waiting work is dropped, and every later call returns that
+// failure.
 class Machine {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
   Lock lock() { return Lock(mutex_); }
 
-  // All that follows is called with the lock held.
+  // Everything below is called with the lock held.
   cudaError_t put(Lock& lock, CUstream_st* stream, WorkPtr work);
-  // Until the queue has done so much.
+  // Runs work until the queue has done `done` entries in all.
   void run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done);
   void run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker);
-  // Whether it is done. Where not, some of it may be, afterwards: who asks again and again gets on.
+  // Whether the queue has done all its work. If not, may do some of it, so that polling makes
+  // progress.
   bool poll(Lock& lock, const QueuePtr& queue);
   bool is_stream(const CUstream_st* stream) const { return streams.count(stream) > 0; }
   void push(Lock& lock, const QueuePtr& queue, Entry entry);
@@ -37,18 +38,18 @@ class Machine {
   void lose(int device, Outcome why);
   // Why the device is lost; cudaSuccess where it is not.
   cudaError_t lost_code(int device) const { return lost[static_cast<std::size_t>(device)].code; }
-  // The failure that a test asked for at this call; success where it has not.
+  // The failure that a test asked for at this call; cudaSuccess otherwise.
   cudaError_t injected(Fault fault);
   void complain(const std::string& text);
   std::size_t pending() const;
-  // A child of fork() has no thread that executes; what waited is the parent's.
+  // In a child of fork(): it has no executing thread, and the waiting work is the parent's.
   void begin_in_child();
 
   std::set<const CUstream_st*> streams;
   std::set<const CUevent_st*> events;
   std::set<const CUgraph_st*> graphs;
   std::set<const CUgraphExec_st*> execs;
-  std::vector<Outcome> lost;  // of each device, why it is
+  std::vector<Outcome> lost;  // by device: why it is lost
   Random random;
   Statistics statistics = {};
   std::atomic<std::uint64_t> library_objects = 0;
@@ -75,7 +76,7 @@ class Machine {
     bool over = false;
   };
 
-  void execute();  // the thread
+  void execute();  // the executing thread's loop
   void serve(Lock& lock, Request& request);
   void run_first(Lock& lock, const QueuePtr& queue);
   bool ready(Queue& queue);

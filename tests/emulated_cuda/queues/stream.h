@@ -9,7 +9,7 @@
 
 namespace ebb::emulated {
 
-// Something that will have been done.
+// Becomes done when a queue reaches it.
 struct Marker {
   bool done = false;
 };
@@ -19,15 +19,15 @@ struct Entry {
   WorkPtr work = {};
   MarkerPtr signals = {};  // once it is at the front
   MarkerPtr waits_for = {};
-  std::shared_ptr<struct Queue> of = {};  // whose marker it waits for
+  std::shared_ptr<struct Queue> of = {};  // queue that signals waits_for
 };
 
 struct Queue {
   int device = 0;
   std::deque<Entry> entries;
   std::uint64_t asked = 0;
-  bool running = false;  // an entry that was taken out
-  bool closed = false;   // its stream is gone; what it was asked for is still done
+  bool running = false;  // an entry was taken out and runs
+  bool closed = false;   // its stream is gone; its remaining work is still done
   std::uint64_t done() const noexcept { return asked - entries.size() - (running ? 1 : 0); }
 };
 using QueuePtr = std::shared_ptr<Queue>;
@@ -60,8 +60,8 @@ struct CUstream_st {
 struct CUevent_st {
   int device = 0;
   ebb::emulated::MarkerPtr marker = {};  // null: never recorded
-  ebb::emulated::QueuePtr queue = {};    // that it was recorded in
-  // Where it was recorded while that was captured.
+  ebb::emulated::QueuePtr queue = {};    // in which it was recorded
+  // Set if the event was recorded in a stream that was being captured.
   ebb::emulated::CapturePtr capture = {};
   std::vector<std::size_t> after = {};
 };

@@ -16,7 +16,8 @@ KernelWork::KernelWork(const KernelCall& call, dim3 grid, dim3 block)
   if (call.argument_bytes > 0) std::memcpy(arguments_.data(), call.arguments, call.argument_bytes);
 }
 
-// After a failure alone. The loader does not know hidden functions, the file's symbol table does.
+// Called only after a failure, since it is slow. dladdr does not know hidden functions, but
+// addr2line reads the file's symbol table.
 std::string KernelWork::name() const {
   Dl_info info = {};
   link_map* loaded = nullptr;

@@ -1,4 +1,4 @@
-// What a stream is asked to do.
+// A piece of work in a stream.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace ebb::emulated {
 
-// May be done more than once: a graph does it in each replay.
+// May run more than once: a graph runs its work in each replay.
 class Work {
  public:
   virtual ~Work() = default;
   virtual std::string name() const = 0;
-  // On the executing thread.
+  // Called on the executing thread.
   virtual Outcome run(Random& random) const = 0;
 };
 using WorkPtr = std::shared_ptr<const Work>;
@@ -35,7 +35,8 @@ class KernelWork final : public Work {
   std::vector<Sixteen> arguments_;
 };
 
-// Anything else, as a function that gets device addresses where kernels would find them.
+// Any other work, as a function. It has to translate device addresses itself, by
+// AddressSpace::alias().
 class FunctionWork final : public Work {
  public:
   FunctionWork(std::string name, std::function<Outcome()> function)
@@ -48,8 +49,8 @@ class FunctionWork final : public Work {
   const std::function<Outcome()> function_;
 };
 
-// A part of device memory that work is given, checked when it runs: not mapped is an illegal
-// address.
+// Part of device memory that work accesses. Checked when the work runs: memory that is not mapped
+// is an illegal address.
 struct DevicePart {
   const void* address;
   std::size_t bytes;

@@ -1,4 +1,4 @@
-// The driver's functions for virtual memory, which ebb asks the runtime for by name.
+// The driver's functions for virtual memory, which ebb looks up by name.
 #pragma once
 #include <cstddef>
 

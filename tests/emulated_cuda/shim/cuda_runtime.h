@@ -12,7 +12,7 @@
 
 namespace ebb::emulated {
 
-// A kernel and a copy of its arguments, which are bytes: pointers in them are found by their value.
+// A kernel and a copy of its arguments as bytes. Pointers among them are recognised by their value.
 inline constexpr std::size_t kMostArgumentBytes = 4096;
 struct KernelCall {
   const void* kernel = nullptr;

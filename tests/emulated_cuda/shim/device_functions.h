@@ -1,5 +1,5 @@
-// What kernels are written with, as the host's compiler understands it: one operating system thread
-// runs the threads of a block as fibers (../execution/).
+// The language of kernels, for the host's compiler. One thread of the operating system runs the
+// threads of a block as fibers (../execution/).
 #pragma once
 #include <bit>
 #include <cmath>
@@ -12,21 +12,22 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-// Of the one thread that runs kernels, so that all of it lies together and can hold garbage before
-// each block.
+// Storage of the one thread that runs kernels, so that all of it lies together and can be filled
+// with garbage before each block.
 #define __shared__ static thread_local
 
 extern "C" {
 #define EMULATED_HIDDEN __attribute__((visibility("hidden")))
-// Of the thread that runs; the fibers' switch sets them.
+// Indices of the running thread. A switch between fibers sets them.
 extern EMULATED_HIDDEN uint3 threadIdx, blockIdx;
 extern EMULATED_HIDDEN dim3 blockDim, gridDim;
-// Waits for the whole block.
+// Waits for all threads of the block.
 EMULATED_HIDDEN void ebb_emulated_barrier(const char* file, int line);
-// Waits for the warp, all of which the mask must name. Each lane gets what its source lane gave.
+// Waits for the whole warp; the mask must name all of its lanes. Each lane receives the value that
+// its source lane gave.
 EMULATED_HIDDEN std::uint64_t ebb_emulated_exchange(unsigned mask, std::uint64_t value,
                                                     int source_lane);
-// Waits for the warp likewise. Returns the lanes that gave other than 0.
+// Waits for the whole warp likewise. Returns a bit for each lane whose predicate was not 0.
 EMULATED_HIDDEN unsigned ebb_emulated_ballot(unsigned mask, int predicate);
 EMULATED_HIDDEN int ebb_emulated_lane();
 }
@@ -62,11 +63,11 @@ T __shfl_xor_sync(unsigned mask, T value, int by) {
   return ebb::emulated::exchange(mask, value, ebb_emulated_lane() ^ by);
 }
 
-// What kernels call without a namespace.
+// Kernels call these without a namespace.
 using std::max;
 using std::min;
 
-// Reduced before pi comes in, so that half turns are exact.
+// Reduces the range before multiplying with pi, so that multiples of a half are exact.
 inline double sinpi(double x) {
   const double turned = std::remainder(x, 2.0);  // [-1, 1], exact
   const double magnitude = std::fabs(turned);

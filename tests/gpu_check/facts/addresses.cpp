@@ -13,7 +13,7 @@ using memory::cuda::Driver;
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 constexpr std::size_t kTimed = 64;  // pages
 
-// The steps of a page's life, timed.
+// Times each step of a page's life.
 class Pages {
  public:
   Pages(const Driver& driver, std::size_t page_bytes, std::size_t count)
@@ -34,7 +34,7 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // Medians of the pages [begin, end).
+  // Median times for the pages [begin, end).
   Json map(std::size_t begin, std::size_t end) {
     Json told;
     std::size_t i = begin;
@@ -68,7 +68,7 @@ class Pages {
       is_mapped_[i++] = false;
     });
   }
-  // All that is mapped, from the first page on, in one call.
+  // Unmaps the first `count` pages, all mapped, in one call.
   Json unmap_at_once(std::size_t count) {
     CUresult result = CUDA_SUCCESS;
     const Json time =

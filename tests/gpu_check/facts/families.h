@@ -1,27 +1,28 @@
-// The families of facts. Each throws Error where it cannot be told; the others go on.
+// The families of facts. Each throws Error if it cannot be determined; the others go on.
 #pragma once
 #include "ebb/tests/gpu_check/facts/gpu.h"
 
 namespace ebb::facts {
 
-// What the GPU is, and which libraries start on it.
+// The GPU's properties, and the libraries that start on it.
 Json device(Gpu& gpu);
 Json libraries(Gpu& gpu);
-// Whether the address ranges are granted that the allocator asks for.
+// Whether address ranges as large as the allocator's are granted.
 Json addresses(Gpu& gpu);
-// What a page costs to create, map, give access and unmap, by how many there are already.
+// Time to create, map, give access to and unmap a page, by the number of pages already there.
 Json pages(Gpu& gpu);
-// What cuBLASLt chooses for each product of the examples.
+// cuBLASLt's choice for each product of the examples.
 Json products(Gpu& gpu);
 // Whether max(0, NaN) is NaN behind a product.
 Json relu_of_nan(Gpu& gpu);
-// What cuDNN asks for each LSTM of the examples, beside what memory rules declare.
+// Memory that cuDNN asks for in each LSTM of the examples, beside the bytes that memory rules
+// declare.
 Json lstm_workspaces(Gpu& gpu);
-// Whether an LSTM can be captured, and computes the same then.
+// Whether an LSTM can be captured and then computes the same.
 Json lstm_capture(Gpu& gpu);
 // A program of 1,000 launches, captured and replayed.
 Json program(Gpu& gpu);
-// The least that a launch and a copy take.
+// Least times of a launch and of a copy.
 Json floors(Gpu& gpu);
 
 }  // namespace ebb::facts

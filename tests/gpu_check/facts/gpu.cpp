@@ -57,7 +57,7 @@ Gpu::Gpu() {
 }
 
 Json Gpu::microseconds_in_stream(int count, const std::function<void()>& call) {
-  call();  // the first looks up and loads what the others find
+  call();  // the first call looks things up and loads them
   synchronise();
   const double seconds = seconds_of([&] {
     for (int i = 0; i < count; ++i) call();

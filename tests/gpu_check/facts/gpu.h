@@ -1,4 +1,4 @@
-// The GPU that is asked, by the classes of the CUDA part itself.
+// The GPU under inspection, by the classes of the CUDA part itself.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,26 +13,26 @@ namespace ebb::facts {
 
 using Json = nlohmann::ordered_json;
 
-// Whether the device is that of the tests. Its times and the choices of its libraries say nothing
-// of a GPU.
+// Whether the device is the emulated one. Its times, and the choices of its libraries, say nothing
+// about a GPU.
 inline constexpr bool kEmulated = EBB_FACTS_EMULATED;
 inline constexpr const char* kNotTold = "not told by an emulated device";
 
-// Throws Error with what was tried, and why it failed.
+// Throws Error with the action tried and the reason of its failure.
 void require(const Status& status, const std::string& tried);
 void require(bool holds, const std::string& tried);
 
-// What `tell` tells, or the problem that kept it from that.
+// Returns tell(), or the problem that it threw.
 Json attempt(const std::function<Json()>& tell);
 
-// The median of `count` calls.
+// Median time of `count` calls.
 Json microseconds(int count, const std::function<void()>& call);
-// Once, in milliseconds.
+// Time of one call.
 Json milliseconds(const std::function<void()>& call);
 
 class Gpu {
  public:
-  // Number 0. Throws Error, in one line, where it cannot be opened.
+  // Opens GPU number 0. Throws Error, in one line, if it cannot be opened.
   Gpu();
 
   Backend& backend() noexcept { return *device_.backend; }
@@ -43,7 +43,7 @@ class Gpu {
   std::size_t free_bytes() noexcept { return source().device_memory().free; }
 
   void synchronise() { require(backend().synchronise(stream_.get()), "to wait for the stream"); }
-  // Of each of `count` calls that are put into the stream one after the other.
+  // Time of each of `count` calls put into the stream one after the other.
   Json microseconds_in_stream(int count, const std::function<void()>& call);
 
  private:
@@ -51,7 +51,7 @@ class Gpu {
   std::unique_ptr<Stream> stream_;
 };
 
-// Memory of a source in a scope: the device's, of zeros, or the host's that is page-locked.
+// Memory of a source in a scope: zeroed device memory, or page-locked host memory.
 class Memory {
  public:
   Memory(Gpu& gpu, std::size_t bytes);

@@ -7,7 +7,7 @@
 namespace ebb::facts {
 namespace {
 
-// How long a library takes to start, and how much of the device.
+// Starts a library. Tells its time and the device memory that it takes.
 [[maybe_unused]] Json start(Gpu& gpu, const std::function<bool(const char*& problem)>& start) {
   Json told;
   const char* problem = nullptr;

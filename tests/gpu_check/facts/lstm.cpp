@@ -21,7 +21,8 @@ Spec input_of(const LstmStack& stack, DType dtype) {
   return {dtype, {stack.batch, stack.time, stack.in}};
 }
 
-// A stack, forward and backward, on memory of its own: inputs are numbers, outputs zeros.
+// A stack of LSTM layers, forward and backward, on memory of its own. Inputs are filled with
+// numbers, outputs with zeros.
 class Lstm {
  public:
   Lstm(Gpu& gpu, const LstmStack& stack, DType dtype)
@@ -52,7 +53,7 @@ class Lstm {
 
   const char* way() const noexcept { return forward_.prepared->way(); }
   std::vector<Launch> launches() const { return {forward_.launch, backward_.launch}; }
-  // The output's and all gradients' bytes; zeros again afterwards.
+  // Returns the bytes of the output and of all gradients, and zeroes them.
   std::vector<std::byte> take_results() {
     std::vector<std::byte> all;
     std::vector<Buffer> results = backward_.outputs;
@@ -193,7 +194,7 @@ Json lstm_capture(Gpu& gpu) {
   Json told = Json::array();
   for (const DType dtype : kDtypes)
     for (const LstmStack& stack : kLstmStacks) {
-      // Numbers are computed thread by thread there: one small stack shows that it works.
+      // The emulated device computes thread by thread: one small stack shows that it works.
       const LstmStack here =
           kEmulated ? LstmStack{"8 to 2x16, 6 steps, batch 4", 4, 6, 8, 16, 2} : stack;
       told.push_back(attempt([&] { return compare(gpu, here, dtype); }));

@@ -1,4 +1,4 @@
-// gpu_facts FILE: what ebb's assumptions about a GPU come to on this one, as JSON.
+// gpu_facts FILE: writes the facts that ebb assumes about a GPU, as found on this one, as JSON.
 #include <cstdio>
 
 #include "ebb/tests/gpu_check/facts/run.h"

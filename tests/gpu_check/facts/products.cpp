@@ -47,7 +47,7 @@ std::vector<Asked> products_of(const DenseLayer& layer, DType dtype) {
           {layer.example, "dx = dy w^T", cuda::input_product(dtype, size)}};
 }
 
-// Of an LSTM that is composed of products.
+// The matrix products that ebb composes an LSTM of.
 std::vector<Asked> products_of(const LstmStack& stack, DType dtype) {
   const RecurrentAttributes attributes{.layers = stack.layers, .hidden = stack.hidden};
   const cuda::RecurrentSizes size({dtype, {stack.batch, stack.time, stack.in}}, attributes);
@@ -62,11 +62,11 @@ std::vector<Asked> products_of(const LstmStack& stack, DType dtype) {
   return all;
 }
 
-// Operands of one product after the other.
+// Operands for one product at a time.
 class Operands {
  public:
   explicit Operands(Gpu& gpu) : memory_(gpu, 5 * kEach) {}
-  // Throws Error where they are too large.
+  // Throws Error for operands that are too large.
   cuda::ProductOperands of(const ProductShape& shape) const {
     const auto extent = [&](std::int64_t rows, std::int64_t stride) {
       return static_cast<std::size_t>(rows * stride) * size_of(shape.dtype);
@@ -116,7 +116,7 @@ Json ask(Gpu& gpu, const Asked& asked, const Operands& operands) {
   return told;
 }
 
-// What the row of NaN holds once the product has been made.
+// Whether a NaN in one row of a makes the same row of the result NaN.
 template <class T>
 bool keeps_nan(Gpu& gpu, const ProductShape& shape, const cuda::ProductOperands& at,
                const std::function<Status()>& run) {

@@ -7,7 +7,7 @@
 namespace ebb::facts {
 namespace {
 
-// So many launches of one thread's work, each of which reads what the one before wrote.
+// A number of tiny launches, each of which reads the result of the one before.
 class Chain {
  public:
   Chain(Gpu& gpu, std::size_t count) : memory_(gpu, 2 * kApart), launches_(count) {

@@ -24,14 +24,14 @@ constexpr struct {
                  {"lstm_capture", lstm_capture},
                  {"products", products}};
 
-// Whole or not at all.
+// Writes the file whole or not at all.
 void write(const std::string& file, const Json& told) {
   const std::string unfinished = file + ".new";
   std::ofstream(unfinished) << told.dump(1) << '\n';
   std::filesystem::rename(unfinished, file);
 }
 
-// The first problem that was met; empty where all was told.
+// The first problem met; "" if there was none.
 std::string problem_in(const Json& told) {
   const Json flat = told.flatten();
   for (const auto& [path, value] : flat.items())

@@ -1,5 +1,5 @@
 #pragma once
 
-// Writes the facts of GPU number 0 into a file, anew after each family: what is cut off keeps what
-// it has. 0, or 1 where a family could not be told.
+// Writes the facts about GPU number 0 into a file, again after each family, so that an interrupted
+// run keeps its facts. Returns 0, or 1 if a family failed.
 extern "C" __attribute__((visibility("default"))) int ebb_gpu_facts(const char* file);
