@@ -457,8 +457,7 @@ TEST_CASE("a position that is damaged is refused and says so") {
     CHECK_THROWS_AS(loader.check(bad, "file"), FileError);
   }
   refuses("pass", "99999999999999999999", "damaged");
-  refuses("pass", "9223372036854775808",
-          "damaged");  // above any pass()
+  refuses("pass", "9223372036854775808", "damaged");  // above any pass()
   refuses("position", "3", "batch 3 of 3");
   refuses("position", "-1", "batch -1 of 3");
 }

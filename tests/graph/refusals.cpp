@@ -42,7 +42,7 @@ struct Doubling {
 }  // namespace
 
 TEST_CASE("a graph refuses to be extended while a session runs it, and can be afterwards") {
-  if (!on_host()) return;  // elsewhere a kernel may run when the run that asked for it is over
+  if (!on_host()) return;  // elsewhere a kernel may run after its run has returned
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {});
   const Tensor y = detail::apply_to(extending_op, x);

@@ -100,7 +100,7 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
   std::ptrdiff_t live = 0;
   std::size_t n = 0;
   for (bool has_failed = true; has_failed; n += has_failed ? stride : 0) {
-    if (n == stride) live = HeapFault::live();  // with all that is made once
+    if (n == stride) live = HeapFault::live();  // includes all that is made only once
     CAPTURE(n);
     const auto training = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {

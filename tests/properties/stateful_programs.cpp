@@ -220,7 +220,7 @@ bool close(const Shown& a, const Shown& b) {
     if (a.values[i].size() != b.values[i].size()) return false;
     for (std::size_t j = 0; j < a.values[i].size(); ++j) {
       const double p = a.values[i][j], q = b.values[i][j];
-      if (!std::isfinite(p) || !std::isfinite(q) || std::abs(p) > 1e4) return true;  // grown wild
+      if (!std::isfinite(p) || !std::isfinite(q) || std::abs(p) > 1e4) return true;  // exploded
       if (std::abs(p - q) > 1e-3 * (1 + std::abs(p))) return false;
     }
   }
