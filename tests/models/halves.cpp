@@ -121,7 +121,7 @@ TEST_CASE("What a model of 16 bits keeps for its gradient is half as large", "[m
   CHECK(kept_bytes(DType::bf16) * 2 == single);
   CHECK(kept_bytes(DType::f16) * 2 == single);
 
-  // A plan halves the parameters' bytes too, but not the optimizer's state.
+  // A plan halves parameters, gradients and feeds as well, but not the optimizer's state.
   const auto plan_of = [](DType dtype) {
     Graph graph;
     const Parameters parameters(graph, Seed{1}, dtype);

@@ -430,9 +430,8 @@ TEST_CASE("a forecaster learns as from the last step of its sequence, without th
   const auto [with, expected] = train(true);
   const auto [without, losses] = train(false);
   CHECK(losses == expected);
-  // Instead of the sequence's gradient, the forecaster has the layers' final hidden states [2, 4,
-  // 8] and their gradient, 512 bytes each. A graph that reads the sequence alone omits these
-  // states.
+  // Instead of the sequence's gradient, the forecaster has the final hidden states, [2, 4, 8], and
+  // their gradient, 512 bytes each. A graph that reads the sequence alone omits these states.
   const auto sequence = static_cast<std::size_t>(batch * time * hidden) * sizeof(float);
   CHECK(with - without == sequence - 2 * 512);
 }

@@ -1,4 +1,4 @@
-// Optimizers of 16-bit parameters: the parameters alone are rounded to 16 bits.
+// Optimizers of 16-bit parameters: state, sums and options are not rounded to 16 bits.
 #include <cmath>
 
 #include "ebb/core/base/error.h"
