@@ -15,7 +15,7 @@ using ebb::detail::CsvReader;
 using ebb::tests::TemporaryFolder;
 using Records = std::vector<std::vector<std::string>>;
 
-// The header and all records.
+// Returns the header and all records.
 Records read_all(const std::string& file) {
   CsvReader reader(file);
   Records records = {reader.columns()};
@@ -63,7 +63,7 @@ TEST_CASE("what is written as a CSV with random fields is read back", "[host]") 
     std::string text;
     for (auto& record : records) {
       for (std::string& field : record) {
-        // Longer than what is read at once, now and then.
+        // Now and then a field is longer than the reader's buffer.
         const std::size_t length = random() % 50 == 0 ? 70'000 : random() % 6;
         for (std::size_t i = 0; i < length; ++i) field += "ab,\"\r\n \t"[random() % 8];
         text += &field == record.data() ? "\"" : ",\"";
@@ -131,7 +131,8 @@ TEST_CASE("numbers in a CSV are read to the last bit, and everything else is ref
   CHECK_ERROR(number("1e999"), FileError, "'1e999' is beyond the range of numbers");
   CHECK_ERROR(number(std::string(1000, '7') + "x"), FileError,
               where + "'" + std::string(60, '7') + "...' is not a number");
-  // Just above the middle between two f32, where the nearest double is the middle.
+  // Just above the midpoint of two f32. The nearest double is the midpoint itself, so rounding
+  // twice would go wrong.
   CHECK(open("1.00000005960464477540000001").number_f32(1) == std::nextafter(1.f, 2.f));
   CHECK(open("-1.00000005960464477540000001").number_f32(1) == -std::nextafter(1.f, 2.f));
   CHECK(open("3.40282350e38").number_f32(1) == std::numeric_limits<float>::max());

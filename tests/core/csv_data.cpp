@@ -1,4 +1,4 @@
-// What becomes of a CSV's columns: numbers, texts, values that are missing.
+// Columns of a CSV as numbers, as categories, and with missing values.
 #include "ebb/core/data/csv_data.h"
 
 #include <cmath>
@@ -100,7 +100,7 @@ TEST_CASE("the categories of one file serve another, which has no others") {
   CHECK_ERROR(
       load_csv(folder.file("c.csv", "kind,y\nred,1\ngren,1\n"), options), FileError,
       "c.csv:3: column 'kind': 'gren' is none of its categories, which are green, red, blue");
-  // In the order in which they are given.
+  // Given categories are coded in their given order.
   const CsvData given =
       load_csv(folder.file("d.csv", "kind,y\nlow,1\nhigh,1\n"),
                {.label = "y", .codes = {"kind"}, .categories = {{"kind", {"low", "high"}}}});
@@ -141,7 +141,7 @@ TEST_CASE("a target or a text that is missing is refused unless its line is drop
                 "t.csv:2: column 'y': '' is empty, where a text should be");
   }
   CHECK(DataSet::csv(target, {.label = "y", .missing = Missing::drop_row}).size() == 1);
-  // A text of a line that is dropped is no category.
+  // A text on a dropped line is no category.
   const std::string both = folder.file("b.csv", "a,b,y\nx,,1\nz,1,2\n");
   const CsvData kept = load_csv(both, {.label = "y", .codes = {"a"}, .missing = Missing::drop_row});
   CHECK(kept.categories == Categories{{"a", {"z"}}});

@@ -26,7 +26,7 @@ DataSet numbered(std::int64_t count) {
   return DataSet(Tensor::from(inputs, {count, 2}), Tensor::from(targets, {count}));
 }
 
-// The targets of a pass; checks that the inputs belong to them.
+// Returns the targets of a pass; requires that the inputs belong to them.
 Order pass(DataLoader& loader) {
   Order order;
   for (auto [x, y] : loader) {
@@ -248,7 +248,7 @@ TEST_CASE("a loader goes on where another one was, wherever that is") {
 TEST_CASE(
     "a loop that was left by break goes on once resumed, unless begin() leaves its rest out") {
   const DataLoaderOptions options = {.batch = 3, .shuffle = Seed{1}};
-  const auto epoch = [](DataLoader& loader) {  // of two batches of the four in a pass
+  const auto epoch = [](DataLoader& loader) {  // two batches of the four in a pass
     Order order;
     for (auto [x, y] : loader) {
       const Order targets = y.to_vector<std::int32_t>();
@@ -340,7 +340,8 @@ TEST_CASE("a loader's position is what follows the batches given out in its last
   CHECK(where() == Where("1", "1"));
   for (; inner != loader.end(); ++inner) static_cast<void>(*inner);
   CHECK(where() == Where("2", "0"));
-  // The pass that resume() tells of begins anew; one that goes on meanwhile does not count.
+  // resume() begins the pass of its position anew. An older pass that goes on no longer moves the
+  // position.
   auto last = loader.begin();
   const Resumable::Position position = loader.position();
   loader.resume(position);
@@ -456,7 +457,7 @@ TEST_CASE("a position that is damaged is refused and says so") {
     CHECK_THROWS_AS(loader.check(bad, "file"), FileError);
   }
   refuses("pass", "99999999999999999999", "damaged");
-  refuses("pass", "9223372036854775808", "damaged");  // no number that pass() can give
+  refuses("pass", "9223372036854775808", "damaged");  // above any pass()
   refuses("position", "3", "batch 3 of 3");
   refuses("position", "-1", "batch -1 of 3");
 }

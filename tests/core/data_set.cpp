@@ -29,7 +29,7 @@ DataSet counting(std::int64_t count) {
   return DataSet(Tensor::from(inputs, {count, 2}), Tensor::from(targets, {count}));
 }
 
-// An IDX file: type u8, these dimensions, these values.
+// An IDX file of u8 with these dimensions and values.
 std::string idx(std::initializer_list<unsigned> dims, std::string_view values) {
   std::string text = {0, 0, 8, static_cast<char>(dims.size())};
   for (const unsigned size : dims)
@@ -134,7 +134,7 @@ TEST_CASE("a split holds out exactly the rounded fraction, and no sample is lost
         all.insert(b.begin(), b.end());
         REQUIRE(a.size() + b.size() == static_cast<std::size_t>(count));
         REQUIRE(static_cast<std::int64_t>(all.size()) == count);
-        // The inputs went along.
+        // The inputs moved along with their targets.
         const Floats inputs = held_out.inputs().to_vector<float>();
         for (std::size_t i = 0; i < b.size(); ++i)
           REQUIRE(inputs[2 * i + 1] == static_cast<float>(10 * b[i]));
@@ -153,7 +153,7 @@ TEST_CASE("a split depends on its seed and on nothing else") {
 }
 
 TEST_CASE("a split and the first shuffle of one seed are not the same draw") {
-  // Otherwise a loader over the whole set would begin with just the samples that were held out.
+  // Otherwise a loader over the whole set would begin with exactly the samples that were held out.
   for (const std::uint64_t seed : {0u, 5u}) {
     const DataSet data = counting(100);
     const Ints held_out = data.split(0.5, Seed{seed}).second.targets().to_vector<std::int32_t>();
@@ -200,7 +200,7 @@ TEST_CASE("inputs standardized on another data set are shifted and scaled by tha
   const DataSet training(Tensor::from({{1.f, 10.f}, {3.f, 30.f}}), Tensor::from({0, 1}));
   const DataSet held_out(Tensor::from({{2.f, 10.f}, {5.f, 0.f}, {5.f, 20.f}}),
                          Tensor::from({0, 1, 2}));
-  // Means 2 and 20, deviations 1 and 10.
+  // The training set has means 2 and 20, deviations 1 and 10.
   const DataSet result = held_out.standardized(training);
   CHECK(result.inputs().to_vector<float>() == Floats{0, -1, 3, -2, 3, 0});
   CHECK(result.targets().to_vector<std::int32_t>() == Ints{0, 1, 2});

@@ -1,4 +1,4 @@
-// Data sets made of others, of functions and of any number of fields, and loaders of those.
+// Data sets made of other sets, of functions and of any number of fields, and their loaders.
 #include <algorithm>
 #include <atomic>
 #include <numeric>
@@ -20,7 +20,7 @@ namespace {
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
 
-// Sample i: {i, 10 i}, i, i / 2 as f64.
+// Sample i has the fields {i, 10 i}, i, and i / 2 as f64.
 DataSet three(std::int32_t count) {
   Floats inputs;
   Ints targets;
@@ -36,7 +36,7 @@ DataSet three(std::int32_t count) {
 
 Ints targets_of(const DataSet& data) { return data.targets().to_vector<std::int32_t>(); }
 
-// Whether every field of each sample is that of the same number.
+// Checks that the fields of each sample of three() belong together.
 void check_rows(const DataSet& data) {
   REQUIRE(data.fields().size() == 3);
   const Ints numbers = targets_of(data);
@@ -255,7 +255,7 @@ TEST_CASE("a loader reads samples when they are due, in the order and memory of 
       CHECK(run(DataLoader(reader, options)) == run(DataLoader(data, options)));
     }
 
-  // On a twin nothing is read.
+  // A twin's loader reads nothing.
   SampleReader nothing = reader;
   nothing.read = [](std::int64_t, std::size_t, void*) { throw std::runtime_error("read"); };
   const Device twin = Device::simulated("cpu", std::size_t{1} << 30);

@@ -1,4 +1,4 @@
-// Tensors between devices, and where tensors come from.
+// Tensors on several devices: copies, mixed inputs, and the life of a device's memory.
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
@@ -62,7 +62,7 @@ TEST_CASE("operators refuse inputs on two devices and name both") {
   const Device second = make_second_device();
   const Tensor a = Tensor::from({1.f}), b = Tensor::from({1.f}).to(second);
   CHECK_THROWS_WITH(a + b, Catch::Contains("cpu") && Catch::Contains("second"));
-  // Of one name.
+  // Two devices may have one name.
   CHECK_ERROR(Tensor::zeros({1}, DType::f32, Device::parse("sim:h200:1GiB")) +
                   Tensor::zeros({1}, DType::f32, Device::parse("sim:h200:1GiB")),
               Error, "inputs are on two devices sim:h200: each Device::simulated() and twin()");

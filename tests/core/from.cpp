@@ -1,4 +1,4 @@
-// Tensors from values of the host, of whatever type they come in.
+// Tensors from host values of any type.
 #include <array>
 #include <limits>
 #include <span>
@@ -65,7 +65,7 @@ TEST_CASE("values in braces take a shape, and are flags only where they are bool
   CHECK_ERROR(Tensor::from({1, 2, 3}, {2, 2}), ShapeError, line(__LINE__));
 }
 
-// A result has no name to rebind: x[0] = y would change nothing.
+// Only a named tensor can be assigned to: x[0] = y would change nothing.
 static_assert(std::is_assignable_v<Tensor&, Tensor> &&
               std::is_assignable_v<Tensor&, const Tensor&>);
 static_assert(!std::is_assignable_v<Tensor, Tensor> &&

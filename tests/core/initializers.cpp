@@ -1,4 +1,4 @@
-// What parameters start with.
+// Initial values of parameters.
 #include "ebb/core/parameters/initializer.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TEST_CASE("Initializers by fans have the variance of their formula, uniform as n
   for (const auto& [initializer, variance, is_uniform] : cases) {
     const Doubles values = initial(initializer, {1}, "w", kCount);
     const double deviation = std::sqrt(variance);
-    // Within five standard errors.
+    // Mean and deviation are within five standard errors.
     CHECK(std::abs(mean_of(values)) < 5 * deviation / std::sqrt(kCount));
     CHECK(std::abs(deviation_of(values) / deviation - 1) < 5 / std::sqrt(2.0 * kCount));
     double fourth = 0;
@@ -108,11 +108,13 @@ TEST_CASE("A truncated normal ends two deviations from its mean", "[host]") {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   CHECK((*low >= 2 && *low < 2.01 && *high <= 4 && *high > 3.99));
   CHECK(std::abs(mean_of(values) - 3) < 5 * 0.44 / std::sqrt(kCount));
-  // 1 - 2 * 2 phi(2) / (2 Phi(2) - 1), with phi and Phi the normal density and distribution.
+  // Variance of a normal cut off at two deviations: 1 - 2 * 2 phi(2) / (2 Phi(2) - 1), with phi and
+  // Phi the normal density and distribution.
   const double variance =
       1 - 4 * std::exp(-2) / std::sqrt(2 * std::acos(-1)) / std::erf(std::sqrt(2));
   CHECK(std::abs(deviation_of(values) / (0.5 * std::sqrt(variance)) - 1) < 0.01);
-  // What lies within is what a normal one draws.
+  // Values of the normal within two deviations are kept as they are; only the others are drawn
+  // again.
   const Doubles normal = initial(initializers::normal(3, 0.5), {1}, "w", kCount);
   std::size_t same = 0;
   for (std::size_t i = 0; i < values.size(); ++i) same += values[i] == normal[i];
@@ -145,8 +147,8 @@ TEST_CASE("Orthogonal values have rows or columns of one length at right angles"
     for (std::size_t i = 0; i < single.size(); ++i)
       CHECK(single[i] == static_cast<float>(values[i]));
   }
-  // Evenly distributed: the first element of a 2 x 2 is the cosine of any angle, with mean 0 and
-  // mean square 1 / 2, and the determinant is as often 1 as -1.
+  // The matrices are evenly distributed: the first element of a 2 x 2 is the cosine of any angle,
+  // with mean 0 and mean square 1 / 2, and the determinant is as often 1 as -1.
   double sum = 0, squares = 0, determinants = 0;
   constexpr int kMatrices = 4000;
   for (std::uint64_t seed = 0; seed < kMatrices; ++seed) {
@@ -162,7 +164,7 @@ TEST_CASE("Orthogonal values have rows or columns of one length at right angles"
 }
 
 TEST_CASE("Orthogonal values of many rows are at right angles to the last digits", "[host]") {
-  constexpr std::size_t kRows = 64;  // once made orthogonal, three to ten times as far from it
+  constexpr std::size_t kRows = 64;  // orthogonalised once, three to ten times as far off
   for (const std::uint64_t seed : {1, 2, 3}) {
     Doubles m(kRows * kRows);
     detail::draw_initial_values(initializers::orthogonal(), {seed}, "w", {DType::f64, {64, 64}},
@@ -194,7 +196,8 @@ TEST_CASE("Orthogonal values are those of a matrix, in both modes") {
 }
 
 TEST_CASE("The first initial values of a seed are what they have always been", "[host]") {
-  // From tests/core/initial_values.py, which draws them with integers of any size.
+  // Expected values are from tests/core/initial_values.py, which draws them with integers of any
+  // size.
   const Doubles uniform = initial(initializers::uniform(0, 1), {7}, "hidden.weight", 4);
   const Doubles expected = {0.08577840746208332, 0.3862350197480978, 0.16701123403677098,
                             0.3325304715874624};

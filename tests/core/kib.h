@@ -3,7 +3,7 @@
 
 namespace ebb::tests {
 
-// A tensor of so many KiB.
+// Returns a tensor of `size` KiB.
 inline Tensor kib(std::int64_t size, const Device& device) {
   return Tensor::zeros({size * 256}, DType::f32, device);
 }

@@ -45,7 +45,7 @@ DataLoaderOptions options(const Device& device, std::int64_t ahead, bool shuffle
   return result;
 }
 
-// The targets of a batch; requires that its inputs belong to them.
+// Returns the targets of a batch; requires that its inputs belong to them.
 Order targets_of(const Batch& batch) {
   const Order targets = batch.target.to_vector<std::int32_t>();
   const std::vector<float> inputs = batch.input.to_vector<float>();
@@ -64,7 +64,7 @@ std::vector<Order> pass(DataLoader& loader) {
   return batches;
 }
 
-// Without what depends on the machine.
+// Returns the device's figures without those that depend on the machine.
 memory::Stats stats(const Device& device) {
   memory::Stats stats = device.runtime().allocator().stats();
   stats.device_free = stats.device_total = 0;
@@ -73,7 +73,7 @@ memory::Stats stats(const Device& device) {
 
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(300)); }
 
-// Waits for threads that have been joined to be gone from the list.
+// Returns the number of threads, after waiting for joined threads to leave the list.
 std::ptrdiff_t threads(std::ptrdiff_t expected) {
   std::ptrdiff_t count = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -87,7 +87,7 @@ std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-// Ways to go through a loader; step() is called after each batch.
+// Ways of going through a loader; step() is called after each batch.
 using Step = std::function<void()>;
 using Way = void (*)(DataLoader&, const Step&);
 constexpr Way kWays[] = {
@@ -100,7 +100,7 @@ constexpr Way kWays[] = {
         step();
       }
     },
-    [](DataLoader& loader, const Step& step) {  // that holds some batches
+    [](DataLoader& loader, const Step& step) {  // holds some batches
       std::vector<Batch> held;
       for (auto batch : loader) {
         if (held.size() % 3 != 1) held.push_back(batch);
@@ -108,21 +108,21 @@ constexpr Way kWays[] = {
         if (held.size() == 5) held.clear();
       }
     },
-    [](DataLoader& loader, const Step& step) {  // that holds the last one until it has the next
+    [](DataLoader& loader, const Step& step) {  // holds each batch until it has the next
       Batch last;
       for (auto position = loader.begin(); position != loader.end(); ++position) {
         last = *position;
         step();
       }
     },
-    [](DataLoader& loader, const Step& step) {  // that breaks off, in the first batch and later
+    [](DataLoader& loader, const Step& step) {  // breaks off, in the first batch and later
       for (int batches : {1, 2, 5})
         for (auto [x, y] : loader) {
           step();
           if (--batches == 0) break;
         }
     },
-    [](DataLoader& loader, const Step& step) {  // with a pass within a pass
+    [](DataLoader& loader, const Step& step) {  // a pass within a pass
       int outer = 0;
       for (auto [x, y] : loader) {
         step();
@@ -130,7 +130,7 @@ constexpr Way kWays[] = {
           for (auto [inner_x, inner_y] : loader) step();
       }
     },
-    [](DataLoader& loader, const Step& step) {  // with iterators that go on by themselves
+    [](DataLoader& loader, const Step& step) {  // iterators that advance separately
       auto first = loader.begin();
       auto second = first;
       for (int i = 0; i < 4; ++i, ++second) {
@@ -146,7 +146,7 @@ constexpr Way kWays[] = {
       step();
     }};
 
-// The device's figures after each step.
+// Returns the device's figures after each step.
 std::vector<memory::Stats> figures(const DataSet& data, const Device& device, std::int64_t ahead,
                                    Way way) {
   std::vector<memory::Stats> all;
@@ -251,7 +251,7 @@ TEST_CASE("passes that overlap, and copies of iterators, have batches ahead of t
   auto fast = anew.begin();
   auto slow = fast;
   for (std::size_t i = 0; i < 3; ++i, ++fast) CHECK(targets_of(*fast) == first[i]);
-  for (std::size_t i = 0; i < 2; ++i) ++fast;  // leaves out what was made ahead
+  for (std::size_t i = 0; i < 2; ++i) ++fast;  // skips batches that were made ahead
   CHECK(targets_of(*fast) == first[5]);
   for (std::size_t i = 0; i < 10; ++i, ++slow) CHECK(targets_of(*slow) == first[i]);
   CHECK(targets_of(*fast) == first[5]);
@@ -294,7 +294,7 @@ TEST_CASE("a pass that is left ends its thread, however it is left", "[concurren
 TEST_CASE("an iterator that is the last to go ends its thread before it lets go of the rest",
           "[concurrent]") {
   const std::ptrdiff_t before = threads();
-  std::ptrdiff_t left = -1;  // threads, when the loader's device goes
+  std::ptrdiff_t left = -1;  // threads that are left when the loader's device goes
   std::optional<DataLoader::Iterator> last;
   {
     struct Source final : memory::MemorySource {
@@ -344,7 +344,7 @@ TEST_CASE("there is a thread only where it serves") {
   const DataSet targets(Tensor::from(std::vector<float>(4 * 2), {4, 2}),
                         Tensor::from(std::vector<float>(4 << 16), {4, 1 << 16}));
   CHECK(extra_threads(targets, {.batch = 1, .device = host}) == 1);  // inputs and targets count
-  if (on_cuda()) CHECK(extra_threads(small, {.batch = 10}) == 1);  // which copies while it computes
+  if (on_cuda()) CHECK(extra_threads(small, {.batch = 10}) == 1);    // copies while it computes
 }
 
 TEST_CASE("memory that is filled again is not while earlier work still reads it", "[concurrent]") {
@@ -354,7 +354,7 @@ TEST_CASE("memory that is filled again is not while earlier work still reads it"
     const std::vector<Order> expected = pass(plain);
     for (const std::int64_t ahead : {1, 2}) {
       DataLoader loader(data, options(Device::cpu(), ahead));
-      std::vector<Tensor> later;  // a GPU computes nothing of it before it is read
+      std::vector<Tensor> later;  // a GPU computes these only when they are read
       for (auto [x, y] : loader) later.push_back(x * 2);
       for (std::size_t i = 0; i < later.size(); ++i) {
         const std::vector<float> twice = later[i].to_vector<float>();
@@ -382,7 +382,7 @@ TEST_CASE("where memory runs short, nothing is made ahead that would take more")
   CHECK(stats(device) == before);
 }
 
-// Which only the host's memory survives.
+// Runs on the host only: a GPU's state does not survive fork().
 TEST_CASE("the child of a process that was forked within a pass goes on by itself") {
   const DataSet data = wide();
   if (!on_host()) return;

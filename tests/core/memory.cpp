@@ -1,4 +1,4 @@
-// The figures of a device, limits, peaks and predictions, as users ask for them.
+// The public memory functions: figures of a device, limits, peaks and predictions.
 #include "ebb/core/memory/memory.h"
 
 #include <map>
@@ -51,7 +51,7 @@ TEST_CASE("a device's figures say what tensors take, and who asked for it", "[ho
 
 TEST_CASE("whatever holds memory says which line of the program asked for it") {
   const Device cpu = Device::cpu();
-  const auto lines = [&] {  // of this test, and what is held by each
+  const auto lines = [&] {  // lines of this test, and the operators whose memory they hold
     std::map<unsigned, std::string> found;
     for (const memory::Holder& holder : memory::holders(cpu, 10'000))
       if (holder.tag.file == std::string(__FILE__))

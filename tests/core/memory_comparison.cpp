@@ -1,4 +1,4 @@
-// Comparisons of the memory of programs: what is counted when, and how it is shown.
+// Comparisons of the memory of programs: the bytes counted at each moment, and how they are shown.
 #include "ebb/core/memory/comparison.h"
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ using namespace ebb::literals;
 
 namespace {
 
-// Holds 8 KiB; steps with 4 and 16 KiB on top, 64 KiB between them that belong to no step.
+// Holds 8 KiB. Its two steps take 4 and 16 KiB on top; 64 KiB after each belong to no step.
 void program(const Device& here, memory::Marks& mark) {
   const Tensor parameters = kib(8, here);
   mark("built");
@@ -68,7 +68,7 @@ TEST_CASE(
     CHECK(footprint.at("validated") == 8_KiB);
     CHECK(footprint.moments.size() == 2);
     CHECK(footprint.step_peak_bytes == 24_KiB);
-    CHECK(footprint.held_between_steps_bytes == 8_KiB + 512);  // with the loss
+    CHECK(footprint.held_between_steps_bytes == 8_KiB + 512);  // includes the loss
     CHECK(footprint.peak_bytes == 72_KiB);
     CHECK(footprint.end_bytes == 0);
     CHECK(footprint.reserved_released_bytes == 0);

@@ -1,4 +1,4 @@
-// Limits, growth and what goes back to a device: MEMORY.md, rows 8 to 10.
+// Limits, growth, and memory returned to a device: MEMORY.md, rows 8 to 10.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -19,7 +19,7 @@ using namespace ebb::literals;
 
 namespace {
 
-// Of 1 GiB each, real and simulated.
+// Devices of 1 GiB each, real and simulated.
 std::vector<Device> devices() {
   const auto real = [] { return tests::make_second_device({.capacity_bytes = 1_GiB}); };
   return {real(), Device::simulated("cpu", 1_GiB), real().twin()};

@@ -1,4 +1,4 @@
-// What a recording says of a program, and what it writes.
+// Recordings of a program's memory events, and the files they write.
 #include "ebb/core/memory/recording.h"
 
 #include <nlohmann/json.hpp>
@@ -53,7 +53,7 @@ TEST_CASE("a recording follows a program: what is held after each event, marks a
   CHECK(count(events, EventKind::step) == 3);
   CHECK(count(events, EventKind::allocate) == count(events, EventKind::free));
   CHECK(count(events, EventKind::allocate) >= 12);
-  CHECK(count(events, EventKind::recategorise) > 0);  // what the tape keeps is an activation
+  CHECK(count(events, EventKind::recategorise) > 0);  // to activation, by the tape
   CHECK(recording.dropped() == 0);
   REQUIRE(events.front().kind == EventKind::mark);
   CHECK(std::string(events.front().operator_name) == "begin");

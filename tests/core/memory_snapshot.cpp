@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// While it lives, snapshots go to this file.
+// Writes snapshots to this file while it lives.
 struct Snapshots {
   explicit Snapshots(std::string path) { memory::snapshot_on_out_of_memory(std::move(path)); }
   ~Snapshots() { memory::snapshot_on_out_of_memory(""); }

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// Blocks of a device, by whom a test likes.
+// Holds blocks of a device under any category and tag.
 class Blocks {
  public:
   explicit Blocks(const Device& device) : allocator_(device.runtime().allocator()) {}

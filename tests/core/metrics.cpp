@@ -28,7 +28,7 @@ TEST_CASE("accuracy counts the rows whose label is among the highest scores") {
   CHECK(metrics::top_k_accuracy(scores, labels, 2) == 0.75);
   CHECK(metrics::top_k_accuracy(scores, labels, 3) == 1);
   CHECK(metrics::top_k_accuracy(scores, labels, 9) == 1);
-  // Of equal scores the first counts: row 2 is class 0.
+  // The first of equal scores wins: row 2 counts as class 0.
   CHECK(metrics::confusion_matrix(scores, labels).to_vector<std::int64_t>() ==
         std::vector<std::int64_t>{0, 0, 0, 2, 0, 0, 1, 0, 1});
   const Tensor wide = Tensor::from(std::vector<std::int64_t>{2, 1, 1, 2});
@@ -266,7 +266,8 @@ TEST_CASE("the best weights are kept, states among them, and come back bit for b
   stopping.restore(params);
   CHECK(weight.to_vector<float>() == std::vector<float>(3, 0));
 
-  // What was read before has another version now, and what was torn is whole again.
+  // restore() bumps the version, so that a backward pass which read the old values is refused, and
+  // makes torn values whole.
   const Tensor y = square(weight.with_grad());
   stopping.restore(params);
   CHECK_THROWS_AS(sum(y).backward(), Error);

@@ -32,7 +32,7 @@ Doubles ramp(std::size_t count) {
   return values;
 }
 
-// An .npy file of this header, which is padded as NumPy does, and so many bytes.
+// Returns an .npy file with this header, which is padded as NumPy pads it, and so many bytes.
 std::string with_header(const std::string& header, std::size_t value_bytes) {
   const auto length = static_cast<char>(header.size());
   return "\x93NUMPY\x01" + std::string(1, '\0') + length + std::string(1, '\0') + header +
@@ -180,7 +180,7 @@ TEST_CASE("arrays larger than what is read at once lose nothing, in either order
   }
   save_npy(folder.path("large.npy"), large);
   std::string text = contents_of(folder.path("large.npy"));
-  // The same bytes, as the transposed array in Fortran order.
+  // Declares the same bytes as the transposed array in Fortran order.
   const auto replace = [&](const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);
   };
@@ -227,7 +227,7 @@ TEST_CASE("an .npy header that is damaged is refused, and the message says where
   refuses(dict("(1.5,)"), 0, "where a ')' should be");
   refuses(dict("(99999999999999999999,)"), 0, "in its shape");
   refuses(dict("(1, 1, 1, 1, 1, 1, 1)"), 4, "more than 6 dimensions");
-  // Products that overflow, to 0 and beyond a zero.
+  // Products that overflow, to 0 and behind a size of zero.
   refuses(dict("(4294967296, 4294967296)"), 0, "more elements than a tensor can have");
   refuses(dict("(4611686018427387904,)"), 0, "more elements than a tensor can have");
   refuses(dict("(0, 9223372036854775807, 9)"), 0, "more elements than a tensor can have");
@@ -280,7 +280,7 @@ TEST_CASE("archives and arrays with flipped, missing or added bytes load whole o
         REQUIRE(std::string(error.what()).starts_with(name + ": "));
       }
     }
-    CHECK(refused > 325);  // all that is cut or longer, and in an archive most that is flipped
+    CHECK(refused > 325);  // every cut or longer file, and most flipped bytes of archives
   }
 }
 
@@ -303,7 +303,8 @@ TEST_CASE("an archive that is damaged, or that is no plain one, is refused with 
   refuses(good.substr(0, good.size() - 5), "is no ZIP archive, or damaged: ");
   refuses("", "is no ZIP archive, or damaged: ");
 
-  // Fields of the first entry, in its own header and in the directory: flags, method, packed bytes.
+  // Changes flags, method and packed bytes of the first entry, in its own header and in the
+  // directory.
   const std::size_t central = good.find("PK\1\2");
   REQUIRE(central != good.npos);
   const auto with = [&](std::size_t local_at, const std::string& bytes) {
@@ -313,7 +314,7 @@ TEST_CASE("an archive that is damaged, or that is no plain one, is refused with 
   };
   refuses(with(6, std::string(1, 1)), "'v.npy' is encrypted");
   refuses(with(8, std::string(1, 12)), "'v.npy' is compressed by ZIP's method 12; ebb reads");
-  // As many bytes as one packed byte cannot hold: nothing of that size is allocated.
+  // Claims more bytes than one packed byte can hold: nothing of that size is allocated.
   refuses(with(8, std::string("\x08\0", 2) + good.substr(10, 8) + std::string("\x01\0\0\0", 4) +
                       std::string(3, '\x7f') + '\0'),
           "'v.npy' is damaged: 8355711 bytes cannot come of 1");

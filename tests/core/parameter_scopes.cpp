@@ -1,4 +1,4 @@
-// A scope is a handle to a part of a set, for everything; state that is not trained; copies.
+// Scopes as handles to a part of a set, untrained state, and copies between sets.
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
@@ -93,7 +93,7 @@ TEST_CASE("a scope lists, counts and finds what is below it, and nothing else", 
   CHECK(a.scope("c").prefix() == "a.c.");
   CHECK(names(a.root().entries()) == names(p.entries()));
 
-  // The list goes on with what is declared, however often it was asked for.
+  // The list of a scope grows with later declarations and stays the same object.
   const std::vector<Parameters::Entry>& list = a.entries();
   p.declare("z", {1}, kUniform);
   a.scope("c").declare("w", {1}, kUniform);
@@ -133,7 +133,7 @@ TEST_CASE("slots beside parameters are found without their names being made agai
   const std::vector<SlotBeside> narrow = {{"x.v", DType::f32}};
   CHECK_ERROR(p.scope("a").find_or_make_slots({second, narrow}, {}), Error,
               "the slot \"a.b/x.v\" is f64[2], but f32[2] is wanted");
-  // Dropped, they are made anew.
+  // Dropped slots are made anew.
   p.drop_slots_after(0);
   const Tensors again = p.scope("a").find_or_make_slots({second, columns}, {}, {});
   CHECK(names(p.slots()) == Names{"a.b/x.m", "a.b/x.v"});
@@ -171,7 +171,7 @@ TEST_CASE("state belongs to the model, counts as parameter and has no history", 
   CHECK(p.count() == 2);
   CHECK(runs.dtype() == DType::i64);
   CHECK_FALSE(mean.requires_grad());
-  // A running mean: an update in place while a gradient is on its way through w.
+  // A running mean is updated in place before the gradient has gone through w.
   const Tensor loss = sum(square(w));
   assign(mean, mean * 0.5 + w.detach() * 0.5);
   loss.backward();
@@ -203,7 +203,7 @@ TEST_CASE("copy_from copies values and state by name, below two handles", "[scop
     CHECK(bit_equal(target[name], online[name]));
   CHECK(values_of(target["a.w/adam.m"]) == std::vector<double>(3, 4));
 
-  // Relative names: "average.w" from "a.w".
+  // Names are relative to the scopes: "average.w" is copied from "a.w".
   const Parameters average(Device::cpu(), Seed{3});
   const Parameters part = average.scope("average");
   part.state("w", {3});
@@ -292,7 +292,7 @@ TEST_CASE("a scope loads its part of any file and leaves the rest alone", "[scop
   CHECK(bit_equal(p["ab.w"], other));
   CHECK(bit_equal(p["w"], w));
 
-  // Without slots: those there are stay, none is made.
+  // A load without slots leaves existing slots alone and makes none.
   const Parameters q = model(Seed{3});
   q.find_or_make_slots(std::vector<SlotRequest>{{"a.w/adam.m", {DType::f32, {3}}}}, {});
   fill(q.slots(), 2);
@@ -301,7 +301,7 @@ TEST_CASE("a scope loads its part of any file and leaves the rest alone", "[scop
   CHECK(q.slots().size() == 1);
   CHECK(values_of(q["a.w/adam.m"]) == std::vector<double>(3, 2));
 
-  // A scope's own slots that the file lacks become zero; those of others stay.
+  // Slots inside the scope that the file lacks become zero; slots outside it stay.
   const Parameters r = model(Seed{4});
   r.find_or_make_slots(
       std::vector<SlotRequest>{{"a.b/new.m", {DType::f32, {2}}}, {"w/new.m", {DType::f32, {3}}}},
@@ -311,7 +311,8 @@ TEST_CASE("a scope loads its part of any file and leaves the rest alone", "[scop
   CHECK(values_of(r["a.b/new.m"]) == std::vector<double>{0, 0});
   CHECK(values_of(r["w/new.m"]) == std::vector<double>{2, 2, 2});
 
-  // Into a model that has one part only: counts of optimizers over other parts stay in the file.
+  // A model that has one part only loads that part. Counts of optimizers over other parts stay in
+  // the file.
   const Parameters part(Device::cpu(), Seed{5});
   part.scope("ab").declare("w", {3}, kUniform);
   part.load(folder.path("f"));
@@ -350,7 +351,7 @@ TEST_CASE("a set's name begins all its names", "[scope]") {
   CHECK(p.scope("a").root().prefix() == "teacher.");
   p.save(folder.path("f"));
   CHECK(names_in(folder.path("f")) == Names{"teacher.a.w"});
-  // As a scope of that name would have it.
+  // A scope of that name reads the same file.
   const Parameters scoped = Parameters(Device::cpu(), Seed{2}, DType::f64).scope("teacher");
   scoped.scope("a").declare("w", {3}, kUniform);
   scoped.load(folder.path("f"));

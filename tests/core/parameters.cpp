@@ -145,7 +145,7 @@ TEST_CASE("what is saved is loaded again: values, slots and random state", "[par
 
   const Parameters loaded = build(Seed{2});
   const Tensor w = loaded["s.w"];
-  // Kept by a gradient, which has to notice.
+  // A backward pass that kept w must notice the load.
   const Tensor loss = sum(square(w));
   loaded.load(file);
   CHECK(loaded["s.w"].impl() == w.impl());
@@ -220,7 +220,7 @@ TEST_CASE("load changes nothing, whichever read of the file fails", "[parameters
     return parameters;
   };
   const Parameters saved = build(Seed{1});
-  saved.find_or_make_slots(std::vector{slot("b/m", {2})}, {});  // is to be made by load
+  saved.find_or_make_slots(std::vector{slot("b/m", {2})}, {});  // load has to make it
   const std::string file = folder.path("f");
   saved.save(file);
   std::size_t failures = 0;
@@ -261,7 +261,7 @@ TEST_CASE("parameters say what they cannot do", "[parameters]") {
   CHECK_ERROR(Parameters(Device::cpu()).scope("b")["c"], Error, "there are none yet");
   CHECK_ERROR(parameters.scope("b")["w"], Error,
               "there is no \"b.w\"; below \"b.\" there are none, elsewhere a.w");
-  // The nearest first, by the whole name.
+  // The nearest names come first, compared whole.
   const Parameters model(Device::cpu());
   for (const char* scope : {"v", "encoder"}) model.scope(scope).declare("wieght", {2}, kUniform);
   CHECK_ERROR(model.scope("encodr")["weight"], Error,

@@ -1,4 +1,4 @@
-// What people see of a tensor.
+// Printed tensors.
 #include <sstream>
 
 #include "ebb/core/base/half.h"
@@ -18,7 +18,7 @@ std::string printed(const T& x) {
   return out.str();
 }
 
-// The values alone.
+// The printed values without the spec.
 std::string values(const Tensor& x) {
   const std::string text = printed(x), spec = "  " + x.to_string();
   REQUIRE(text.ends_with(spec));

@@ -51,7 +51,7 @@ TEST_CASE("progress is plain lines where there is no terminal, and one at the en
                                rate + "  0.0 s\n"));
   std::ostringstream quiet;
   {
-    Progress progress(1000, {.out = &quiet});  // every ten seconds
+    Progress progress(1000, {.out = &quiet});  // prints every ten seconds
     for (int i = 0; i < 10; ++i) progress.step();
   }
   CAPTURE(quiet.str());
@@ -142,7 +142,7 @@ TEST_CASE("progress cuts between characters, and counts columns", "[progress][ho
     for (int i = 0; i < n; ++i) all += text;
     return all;
   };
-  CHECK(shown(times(90, "\u00e9")) == times(79, "\u00e9"));              // of two bytes
+  CHECK(shown(times(90, "\u00e9")) == times(79, "\u00e9"));              // two bytes a character
   CHECK(shown("x" + times(60, "\u6f22")) == "x" + times(39, "\u6f22"));  // two columns wide
   CHECK(shown("xy" + times(60, "\u6f22")) == "xy" + times(38, "\u6f22"));
   CHECK(shown(times(60, "\U0001f642")) == times(39, "\U0001f642"));
@@ -162,7 +162,7 @@ TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[
 }
 
 TEST_CASE("progress that cannot be shown stops nothing", "[host]") {
-  struct Closed final : std::streambuf {};  // takes nothing
+  struct Closed final : std::streambuf {};  // takes no characters
   Closed closed;
   std::ostream out(&closed);
   Progress progress(1, {.out = &out});
@@ -173,7 +173,7 @@ TEST_CASE("progress that cannot be shown stops nothing", "[host]") {
 TEST_CASE("progress has lines in a stream of one's own, though messages go to a terminal",
           "[host]") {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  if (terminal < 0) return;  // there are none here
+  if (terminal < 0) return;  // no terminals here
   const int messages = dup(STDERR_FILENO);
   dup2(terminal, STDERR_FILENO);
   std::ostringstream out;

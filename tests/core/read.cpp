@@ -1,4 +1,4 @@
-// The types that values are read as.
+// Host types that a tensor's values are read as.
 #include <limits>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace ebb::tests {
 namespace {
 
-// Reads 0, 1 and, where it is no bool, 100 as T, or finds out that T is refused.
+// Reads the values 0, 1 and 100 (1 from a bool) as T, or checks that T is refused.
 template <class T>
 void check_reading(const Tensor& x) {
   INFO("as a type of kind " << int{detail::host_type<T>().kind} << " and " << sizeof(T)

@@ -27,7 +27,7 @@ struct Sample {
   std::string values;  // as bytes
 };
 
-// Tensors of all dtypes and ranks, empty ones among them.
+// Returns tensors of all dtypes and ranks, empty ones among them.
 std::vector<Sample> random_samples(std::mt19937& random) {
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   std::vector<Sample> samples(static_cast<std::size_t>(below(9)));
@@ -56,14 +56,14 @@ std::string read(const st::File& file, const st::File::Entry& entry) {
   return values;
 }
 
-// The first bytes of a file with a header of this length.
+// The first 8 bytes of a file: its header's length.
 std::string length_of(std::uint64_t header_bytes) {
   std::string text;
   for (int i = 0; i < 8; ++i) text += static_cast<char>(header_bytes >> (8 * i) & 0xff);
   return text;
 }
 
-// A file with this header and this many bytes of values.
+// A file with this header and `value_bytes` bytes of values.
 std::string with_header(const std::string& header, std::size_t value_bytes) {
   return length_of(header.size()) + header + std::string(value_bytes, 'v');
 }
@@ -173,7 +173,7 @@ TEST_CASE("a safetensors file that contradicts itself is refused, and the messag
   refuses(tensor(f32 + R"("shape":[1],"data_offsets":[0,4,8])"), 4, "more than two data_offsets");
   refuses(tensor(f32 + R"("shape":[1],"data_offsets":[4,0])"), 4, "ends at 0, before it begins");
   refuses(tensor(f32 + R"("shape":[2],"data_offsets":[0,4])"), 4, "f32[2], which is 8 bytes");
-  // Products that overflow, to 0 and beyond a zero.
+  // Products that overflow, to 0 and behind a size of zero.
   refuses(tensor(f32 + R"("shape":[4611686018427387904],"data_offsets":[0,0])"), 0, "addressed");
   refuses(tensor(f32 + R"("shape":[4294967296,4294967296],"data_offsets":[0,0])"), 0, "addressed");
   refuses(tensor(f32 + R"("shape":[0,9223372036854775807,9],"data_offsets":[0,0])"), 0,
@@ -199,7 +199,7 @@ TEST_CASE("a header longer than the file or than the format allows is refused un
   CHECK_ERROR(st::File(folder.file("short", "1234567")), FileError, "it has 7 bytes");
   CHECK_ERROR(st::File(folder.file("huge", std::string(16, '\xff'))), FileError,
               "its header would have 18446744073709551615 bytes");
-  // What torch.save() begins with, before version 1.6 and since.
+  // Files of torch.save() begin like this, before version 1.6 and since.
   const std::string of_torch =
       "is a pickle that torch.save() wrote, no safetensors file; in Python";
   CHECK_ERROR(st::File(folder.file("old",
@@ -210,7 +210,7 @@ TEST_CASE("a header longer than the file or than the format allows is refused un
               FileError, of_torch);
   CHECK_ERROR(st::File(folder.file("zip", "PK\3\4" + std::string(26, '\0') + "a.npy")), FileError,
               "is no safetensors file, or damaged");
-  // 100 MB and one byte of it, without the bytes on the disk.
+  // A header of one byte more than 100 MB, in a sparse file.
   const std::string sparse = folder.file("sparse", length_of(100'000'001));
   std::filesystem::resize_file(sparse, 200'000'000);
   CHECK_ERROR(st::File(sparse), FileError, "100000001 bytes");
@@ -253,7 +253,7 @@ TEST_CASE("a safetensors file with flipped, missing or added bytes loads whole o
       const st::File file(name);
       std::size_t bytes = 0;
       for (const st::File::Entry& entry : file.entries()) bytes += read(file, entry).size();
-      // What loads has a place for every byte of the file.
+      // A file that loads has an entry for every byte of its values.
       std::uint64_t header = 0;
       for (int i = 8; i-- > 0;)
         header = header << 8 | static_cast<unsigned char>(text[static_cast<std::size_t>(i)]);
@@ -299,7 +299,7 @@ TEST_CASE("a write that fails leaves the old file as it was and no other", "[hos
   const std::string name = folder.path("file");
   write(name, {{"w", {DType::u8, {3}}, "old"}});
   const std::string old = contents_of(name);
-  // As on a full disk, writing stops in the middle.
+  // Writing stops in the middle, as on a full disk.
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -322,7 +322,7 @@ TEST_CASE("a link is written through: what it leads to is another file, and the 
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
   fs::create_directory(folder.path("far"));
-  fs::create_symlink("far/file", folder.path("near"));  // which is not there yet
+  fs::create_symlink("far/file", folder.path("near"));  // far/file does not exist yet
   fs::create_symlink(folder.path("near"), folder.path("nearer"));
   for (const std::string values : {"first", "second"}) {
     ebb::detail::OutputFile file(folder.path("nearer"));
@@ -349,7 +349,7 @@ TEST_CASE("two writers of one file at a time leave it whole, as the last to fini
     first.write(a.data(), 2500);
     second.write(b.data(), 150);
     first.write(a.data(), 2500);
-    CHECK_FALSE(std::filesystem::exists(name));  // nobody has finished
+    CHECK_FALSE(std::filesystem::exists(name));  // neither writer has finished
     second.write(b.data(), 150);
     second.commit();
     CHECK(contents_of(name) == b);

@@ -1,19 +1,19 @@
-// Devices of a test's own.
+// Devices made for tests.
 #pragma once
 #include "ebb/allocator/host_source.h"
 #include "ebb/core/device/runtime.h"
 
 namespace ebb::tests {
 
-// How a device of host memory differs from the CPU.
+// Differences of a device of host memory from the CPU.
 struct SecondDevice {
   bool captures_programs = false;  // feeds and fetches have slots in the arena
   bool grows = true;               // there are addresses to reserve
-  std::size_t capacity_bytes = 0;  // 0: the machine's
+  std::size_t capacity_bytes = 0;  // 0: the machine's memory
 };
 
-// A device of host memory beside Device::cpu(), for what happens between devices and for what a
-// profile decides.
+// Makes a device of host memory beside Device::cpu(), to test copies between devices and settings
+// of a profile.
 inline Device make_second_device(const SecondDevice& how = {}) {
   Runtime::Parts parts;
   parts.name = "second";

@@ -1,4 +1,4 @@
-// Short forms of what is longer to write.
+// Short forms of longer calls.
 #include <array>
 #include <limits>
 #include <optional>

@@ -9,7 +9,7 @@
 
 namespace ebb::tests {
 
-// A folder of its own for a test's files; gone at the end of its scope.
+// A folder for a test's files, removed at the end of its scope.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -27,7 +27,7 @@ class TemporaryFolder {
     std::ofstream(path(name), std::ios::binary) << contents;
     return path(name);
   }
-  // How many files are there.
+  // Number of files in the folder.
   std::ptrdiff_t count() const {
     return std::distance(std::filesystem::directory_iterator(path_), {});
   }

@@ -19,7 +19,7 @@ TimeSeries ramp(std::int64_t count) {
   return TimeSeries(values);
 }
 
-// The positions in a ramp that scaled values had.
+// Undoes the scaling of a ramp's values, which are their own positions.
 std::vector<std::int64_t> positions(const Tensor& scaled, const Scale& scale) {
   std::vector<std::int64_t> result;
   for (const float value : scaled.to_vector<float>())
@@ -65,7 +65,7 @@ TEST_CASE("the scale is fitted on the training part alone") {
   CHECK(windows.scale.deviation == 1);
   CHECK(windows.training.targets().to_vector<float>() == std::vector<float>{-1, 1, -1, 1, -1, 1});
   CHECK(windows.validation.targets().to_vector<float>() == std::vector<float>{998, -1002});
-  // The past of the first held-out target reaches back into the training part.
+  // The window of the first held-out target begins in the training part.
   CHECK(windows.validation.inputs().item<float>({0, 1, 0}) == 1);
 }
 

@@ -1,4 +1,4 @@
-// Which parameters are trained: what set_trainable refuses, and what takes it back.
+// Training switched on and off by set_trainable: refusals, and attempts that undo it.
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/parameters/declaring.h"
@@ -71,7 +71,7 @@ TEST_CASE("attempt takes back what was frozen and thawed", "[trainable]") {
     CHECK(trained(p).find('0') == std::string::npos);
   }
 
-  // A name that is free again is of no parameter that was frozen.
+  // A failed attempt frees the name. A new parameter of that name is not frozen.
   const Parameters p(Device::cpu());
   failing([&] {
     p.declare("w", {1}, kUniform);

@@ -1,4 +1,4 @@
-// An eager step that fails is made again as though it had not been tried: MEMORY.md, row 11.
+// An eager step that fails can be made again as though it had not been tried: MEMORY.md, row 11.
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -44,7 +44,7 @@ struct Model {
   const Tensor w = parameters.declare("w", {8, 8}, initializers::uniform(-1, 1));
 };
 
-// Draws before it fails.
+// Draws random numbers before it fails.
 struct FailingRule final : optim::Rule {
   const char* name() const noexcept override { return "failing"; }
   std::span<const char* const> slots() const noexcept override { return {}; }
@@ -144,7 +144,8 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
                   Halted);
   CHECK_FALSE(rounded.grad().defined());
 
-  // Its own, whatever there was before it called zero_grad().
+  // A gradient made after zero_grad() is the attempt's own and goes with it, though there was one
+  // before the attempt.
   CHECK_THROWS_AS(attempt([&] {
                     model.loss().backward();
                     model.parameters.zero_grad();
@@ -156,7 +157,7 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
   model.loss().backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 
-  // What was added to is gone since: the next gradient is whole.
+  // The attempt cleared the gradient that it had added to, so the next gradient is whole.
   CHECK_THROWS_AS(attempt([&] {
                     model.loss().backward();
                     model.parameters.zero_grad();
@@ -253,7 +254,8 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   CHECK_THROWS_AS(seen.item<float>(), Error);
   assign(seen, 1);
 
-  // What was written for a step that is made stays, as the step does.
+  // State written on the way to a step that was made stays, as the step does. Later writes are
+  // undone.
   halted([&] {
     optim::Adam().minimize(model.loss(), p);
     add_assign(seen, 1);
@@ -283,7 +285,7 @@ TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {
     allocator.fail_allocation_after(~std::size_t{0});
     return failures;
   };
-  // The head's too, which comes after the draw.
+  // One failure is in the head, which allocates after the draw.
   CHECK(failures_of([&] { forecaster(x, Phase::training); }) > 3);
   CHECK(failures_of([&] { gru(x, Phase::training); }) > 1);
   CHECK(failures_of([] { permutation(100); }) > 3);
@@ -320,6 +322,6 @@ TEST_CASE("a recompute() that draws and then fails has drawn nothing, taped or n
       }
     }
     allocator.fail_allocation_after(~std::size_t{0});
-    CHECK(failures > 1);  // the product's too, which comes after the draw
+    CHECK(failures > 1);  // also in the product, which comes after the draw
   }
 }

@@ -1,5 +1,4 @@
-// What a program gives a tensor that makes no sense: an error in words, never the end of the
-// process.
+// Input that makes no sense ends in an error message, never in the end of the process.
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/linear.h"
@@ -42,7 +41,7 @@ TEST_CASE("a tensor that holds nothing answers every question with an error") {
   CHECK_ERROR(normal_like(nothing), Error, "holds nothing");
   CHECK_ERROR(size(nothing, 0), Error, "holds nothing");
   CHECK_FALSE(nothing.grad().defined());
-  nothing.zero_grad();  // of nothing there is nothing to do
+  nothing.zero_grad();  // does nothing
 }
 
 TEST_CASE("a shape whose elements cannot be counted is refused by name wherever one is given") {

@@ -1,4 +1,4 @@
-// Allocated bytes of the CPU above where the object was made.
+// Allocated bytes of the CPU beyond those at the object's construction.
 #pragma once
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/core/device/runtime.h"

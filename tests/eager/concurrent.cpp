@@ -17,7 +17,7 @@ TEST_CASE("tapes of several threads that keep one input agree on its category", 
   const Bytes bytes;
   const auto activations = bytes.of(memory::Category::activation);
   for (int round = 0; round < 40; ++round) {
-    // Each thread keeps it, lets it go, and keeps it again: the last count decides.
+    // Each thread keeps the storage, drops it, and keeps it again: the final count decides.
     std::vector<detail::Kept> held(4);
     std::vector<std::thread> threads;
     for (detail::Kept& mine : held)

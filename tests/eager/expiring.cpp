@@ -1,5 +1,4 @@
-// What is read for the last time: temporaries of an expression, and what backward() reads of the
-// tape.
+// Last reads free their tensors: temporaries of an expression, and the tape's in backward().
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/activations.h"
@@ -41,7 +40,7 @@ struct Net {
   Tensor x = uniform({3 * 7, 6});
   Tensor labels = Tensor::from<std::int64_t>({0, 4, 2});
 
-  // Through every kind of rule that takes what the tape kept.
+  // Has every kind of gradient rule that takes over memory of the tape.
   Tensor loss() const {
     set_seed({5});  // one mask
     const Tensor steps = reshape(mlp(x), {3, 7, 4});
@@ -90,7 +89,7 @@ TEST_CASE("backward() writes over nothing that the program still holds") {
   const std::vector<Tensor> held = {x, hidden, y, out.sequence, out.hidden, out.cell};
   std::vector<Values> before;
   for (const Tensor& tensor : held) before.push_back(tensor.to_vector<float>());
-  // Gradients of what lies in between are the caller's too.
+  // Gradients by intermediate results belong to the caller too.
   const Tensors d = gradients(loss, {hidden, y}, {.retain_graph = true});
   const std::vector<Values> first = {d[0].to_vector<float>(), d[1].to_vector<float>()};
   const Tensors again = gradients(loss, {hidden, y, x});
@@ -113,7 +112,7 @@ TEST_CASE("a layer's backward pass computes over the gradient that it was given"
     b.zero_grad();
     return pass.peak();
   };
-  CHECK(peak(false) < matrix + 8 * kBlock);  // dy: no copy of it beside
+  CHECK(peak(false) < matrix + 8 * kBlock);  // dy, and no copy of it
   CHECK(peak(true) < matrix + 8 * kBlock);   // a retained tape does not keep dy
 }
 

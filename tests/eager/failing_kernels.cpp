@@ -1,4 +1,4 @@
-// Kernels that refuse or fail, and what is left then.
+// Kernels that refuse or fail, and the state they leave.
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/ops/pointwise.h"
@@ -61,7 +61,7 @@ TEST_CASE("what a failed kernel may have written cannot be read until all of it 
   CHECK_THROWS_AS(x + 1, Error);
   CHECK_THROWS_AS(x.clone(), Error);
   CHECK_THROWS_AS(add_assign(x, 1), Error);
-  CHECK_THROWS_AS(assign(view, 0), Error);   // a part of it is not all
+  CHECK_THROWS_AS(assign(view, 0), Error);   // a part of x, not all of it
   CHECK(rows(x).item<std::int64_t>() == 4);  // its shape is known
   assign(x, 5);
   CHECK(x.to_vector<float>() == Floats{5, 5, 5, 5});

@@ -1,5 +1,5 @@
-// What operators keep for their gradients, beside inputs that are there anyway: no more than
-// PyTorch 2 keeps, but for weights of positives (one tensor more), and where it says so less.
+// Bytes that operators keep for their gradients, beyond inputs that exist anyway. No more than
+// PyTorch 2 keeps, except one more tensor for weights of positives; less in cases that say so.
 // MEMORY.md, row 7.
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t kSide = 64;
 constexpr std::size_t kMatrix = kSide * kSide * 4, kRowBytes = 512;  // a row takes a block
 
-// On a device, leaves and constants, and what has been kept.
+// Leaves and constants on a device.
 struct Given {
   explicit Given(Device where) : device(std::move(where)) {}
   Tensor full(const Shape& shape, double value = 1, DType dtype = DType::f32) const {
@@ -47,7 +47,7 @@ struct Given {
 
 struct Case {
   const char* name;
-  std::size_t bytes;  // with the result's
+  std::size_t bytes;  // the result included
   std::function<Tensor(const Given&)> apply;
 };
 
@@ -58,15 +58,15 @@ const Case kCases[] = {
      [](const Given& in) {
        return conv_transpose2d(in.images, in.kernels, in.channels, {.padding = 1});
      }},
-    // No indices, of which PyTorch has 8 bytes for each place.
+    // Keeps no indices; PyTorch keeps 8 bytes for each output.
     {"max_pool2d", kMatrix / 4, [](const Given& in) { return max_pool2d(in.images); }},
     {"avg_pool2d", kMatrix / 4, [](const Given& in) { return avg_pool2d(in.images); }},
-    // A number for each query.
+    // Keeps a number for each query.
     {"scaled_dot_product_attention", kMatrix + kRowBytes,
      [](const Given& in) {
        return scaled_dot_product_attention(in.x, in.x, in.x, {.mask = in.mask});
      }},
-    // Mean and deviation.
+    // Keeps mean and deviation.
     {"layer_norm", kMatrix + 2 * kRowBytes,
      [](const Given& in) { return layer_norm(in.x, in.row, in.row); }},
     {"rms_norm", kMatrix + kRowBytes, [](const Given& in) { return rms_norm(in.x, in.row); }},
@@ -81,10 +81,10 @@ const Case kCases[] = {
      [](const Given& in) {
        return batch_norm(in.images, in.channels, in.channels, in.running, in.running);
      }},
-    // The scores themselves, where PyTorch has their log_softmax.
+    // Keeps the scores themselves, which are there anyway; PyTorch keeps their log_softmax.
     {"softmax_cross_entropy", kRowBytes,
      [](const Given& in) { return softmax_cross_entropy(in.x, in.labels); }},
-    // The total of weights.
+    // Keeps the total of the weights.
     {"softmax_cross_entropy with weights", 2 * kRowBytes,
      [](const Given& in) {
        return softmax_cross_entropy(in.x, in.labels, {.weights = in.constant_row});
@@ -93,7 +93,7 @@ const Case kCases[] = {
      [](const Given& in) { return softmax_cross_entropy(in.x, in.other); }},
     {"binary_cross_entropy_with_logits", kRowBytes,
      [](const Given& in) { return binary_cross_entropy_with_logits(in.x, in.other); }},
-    // -x, which softplus has.
+    // Keeps -x, the input of softplus.
     {"binary_cross_entropy_with_logits with weights of positives", kMatrix + 2 * kRowBytes,
      [](const Given& in) {
        return binary_cross_entropy_with_logits(in.x, in.other,
@@ -105,7 +105,7 @@ const Case kCases[] = {
     {"gather", kRowBytes, [](const Given& in) { return gather(in.x, 1, in.columns); }},
     {"where", kMatrix, [](const Given& in) { return where(in.mask, in.x, in.other); }},
     {"masked_fill", kMatrix, [](const Given& in) { return masked_fill(in.x, in.mask, 0); }},
-    // Indices of 8 bytes.
+    // Keeps the indices, of 8 bytes each.
     {"sort", 3 * kMatrix, [](const Given& in) { return sort(in.x); }},
     {"topk", 3 * kMatrix / 16, [](const Given& in) { return topk(in.x, 4).values; }},
     {"cumsum", kMatrix, [](const Given& in) { return cumsum(in.x, 1); }},
@@ -114,12 +114,12 @@ const Case kCases[] = {
     {"variance", kRowBytes, [](const Given& in) { return variance(in.x, 1); }},
     {"logsumexp", kRowBytes, [](const Given& in) { return logsumexp(in.x, 1); }},
     {"norm", kRowBytes, [](const Given& in) { return norm(in.x, {.axes = {1}}); }},
-    // Gates and cells of each step: PyTorch keeps 17 matrices.
+    // Keeps the gates and cells of each step, where PyTorch keeps 17 matrices.
     {"lstm with lengths", 6 * kMatrix,
      [](const Given& in) {
        return lstm(in.sequences, {&in.weights, 1}, {.lengths = in.lengths}).sequence;
      }},
-    // Which elements stay is drawn again.
+    // Keeps no mask, which is drawn again.
     {"dropout", kMatrix + kRowBytes,
      [](const Given& in) { return dropout(in.x, 0.5, Phase::training); }},
 };

@@ -1,4 +1,4 @@
-// Memory that passes from one tensor to another brings nothing of its past along.
+// Memory that passes from one tensor to another carries nothing over.
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/ops/linear.h"

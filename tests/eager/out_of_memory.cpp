@@ -88,7 +88,7 @@ TEST_CASE("gradients that a failed pass had added to are refused until zero_grad
       }
       CHECK_ERROR(adam.apply(given, model.parameters), Error, "[apply] the gradient of");
       CHECK_ERROR(adam.apply(views, model.parameters), Error, "incomplete");
-      CHECK_NOTHROW(adam.apply(sums, model.parameters));  // one's own
+      CHECK_NOTHROW(adam.apply(sums, model.parameters));  // the caller's own gradients
       model.parameters.zero_grad();
       model.loss().backward();
       CHECK_NOTHROW(adam.step(model.parameters));

@@ -1,4 +1,4 @@
-// Operators of the user's that forget something, and gradients that do not fit.
+// Operators of a user that leave something out, and gradients of the wrong shape or dtype.
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"

@@ -1,4 +1,4 @@
-// What kernels look up once, in both modes.
+// Prepared state of kernels, looked up once, in both modes.
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/eager/prepared_cache.h"
 #include "ebb/graph/session.h"
@@ -11,7 +11,7 @@ namespace {
 
 int prepared = 0, alive = 0;
 
-// The factor that the kernel multiplies by, and what it was made for.
+// The kernel's factor, and the number of elements it was made for.
 struct Factor final : Prepared {
   Factor(float value, std::int64_t elements) : value(value), elements(elements) { ++alive; }
   ~Factor() override { --alive; }
@@ -72,7 +72,7 @@ TEST_CASE("eager prepares a kernel once for each shape and attributes, and forge
 }
 
 TEST_CASE("a plan prepares its kernels once and keeps what they prepared until it goes") {
-  first_of(Tensor::full({1}, 1));  // work that was asked for before keeps nothing any more
+  first_of(Tensor::full({1}, 1));  // earlier work is done and keeps nothing
   const int before = alive;
   {
     Graph graph;

@@ -26,7 +26,7 @@ std::vector<float> read(const Tensor& tensor) {
   return tensor.device().is_simulated() ? std::vector<float>() : tensor.to_vector<float>();
 }
 
-// Eight blocks of product, tanh and dropout.
+// Trains eight blocks of product, tanh and dropout.
 Result train(bool recomputes, const Device& device = Device::cpu()) {
   set_seed(Seed{5});
   const Tensor x = Tensor::full({64, 128}, 0.1, DType::f32, device).with_grad();
@@ -51,7 +51,7 @@ TEST_CASE("recompute gives the same gradients bit for bit, dropout included, in 
   const Result plain = train(false), again = train(true);
   CHECK(same(plain.dx, again.dx));
   CHECK(same(plain.dw, again.dw));
-  for (const auto* values : {&plain.dx, &plain.dw})  // bits of masks that were lost would show
+  for (const auto* values : {&plain.dx, &plain.dw})  // so that a wrong mask would show
     CHECK(std::count_if(values->begin(), values->end(), [](float v) { return v != 0; }) > 1000);
   CHECK(again.peak < plain.peak * 2 / 3);
   const Device twin = Device::cpu().twin();
@@ -146,12 +146,12 @@ TEST_CASE("the backward pass frees what recompute held, and holds no result of w
       const Tensor captured = Tensor::full({1024}, 3);
       y = recompute([captured](const Tensor& in) { return in * captured; }, w);
     }
-    CHECK(bytes.now() == 2 * 4096);  // y, and what it will read again
+    CHECK(bytes.now() == 2 * 4096);  // y, and the captured tensor
     const Tensor loss = sum(y);
     y = Tensor();
     const Bytes meanwhile;
     loss.backward();
-    // dloss, dy, and of what is computed again and dw one at a time.
+    // dloss, dy, and one more at a time: the repeated result, then dw.
     CHECK(meanwhile.peak() == 512 + 2 * 4096);
   }
   w.zero_grad();

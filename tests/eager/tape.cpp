@@ -80,8 +80,8 @@ TEST_CASE("backward() frees the tape as it goes") {
     CHECK(bytes.of(Category::activation) >= 10 * kBlock);
     const Bytes pass;
     loss.backward();
-    // The gradient takes over its own memory at each record, 1 - y^2 that of y; beside them is the
-    // 1 that the pass starts with.
+    // Two blocks: the 1 that the pass starts with, and the gradient. Each record writes the next
+    // gradient over the last one, and 1 - y^2 over y.
     CHECK(pass.peak() == 2 * kBlock);
     CHECK(bytes.now() == kBlock * 3);  // the leaf, its gradient, the loss
     CHECK(w.grad().defined());
@@ -172,11 +172,11 @@ TEST_CASE("a leaf whose gradient ends on the way has zeros, and one that is not 
   CHECK(y.grad().to_vector<float>() == std::vector<float>{4, -6});
   CHECK_FALSE(z.grad().defined());
   CHECK(gradients(sum(round(x)), x)[0].to_vector<float>() == std::vector<float>{0, 0});
-  // What is there stays.
+  // An existing gradient stays when zeros arrive.
   sum(x * y).backward();
   sum(sign(x)).backward();
   CHECK(x.grad().to_vector<float>() == std::vector<float>{1, 2});
-  // In the category of gradients, which goes with zero_grad().
+  // A gradient of zeros counts as gradient, and goes with zero_grad().
   const Bytes bytes;
   const auto held = [&] { return bytes.of(memory::Category::gradient); };
   x.zero_grad();
@@ -312,7 +312,7 @@ TEST_CASE("+= and its kin are refused where they would train nothing, and rebind
         CHECK_NOTHROW(rebind(x, 2));
     }
     CHECK(t.item<float>({0}) == 0.5);
-    // Neither recompute's first run nor a gradient rule records; they are no NoGrad.
+    // recompute's first run and gradient rules record nothing, but are not under NoGrad.
     const Tensor same = leaf();
     recompute([&](Tensor x) { return sum(square(rebind(x, 2))); }, same).backward();
     CHECK(same.grad().defined());

@@ -1,4 +1,4 @@
-// What a tape holds is what the handles alive explain, to the byte: MEMORY.md, rows 6 and 7.
+// A tape holds only the bytes that the live handles explain: MEMORY.md, rows 6 and 7.
 #include <stdexcept>
 
 #include "ebb/core/autodiff/recompute.h"
@@ -21,7 +21,7 @@ using ebb::tests::Bytes;
 
 namespace {
 
-// Not in whole blocks.
+// No whole number of blocks.
 constexpr std::int64_t kSize = 17;
 constexpr std::size_t kMatrix = 1536;  // kSize * kSize floats
 constexpr std::size_t kNumber = 512;
@@ -30,7 +30,7 @@ struct Halted : std::runtime_error {
   Halted() : std::runtime_error("half-way") {}
 };
 
-// Of a model of two matrices, whose input is a constant.
+// A model of two matrices with a constant input.
 struct Program {
   explicit Program(Device where) : device(std::move(where)) {}
   Tensor matrix(double value) const {
@@ -43,7 +43,7 @@ struct Program {
   const Tensor first = matrix(0.1).with_grad(), second = matrix(0.2).with_grad();
 };
 
-// On the device and on its twin.
+// Runs the test on the device and on its twin; no bytes may be left.
 template <class Test>
 void on_both(const Test& test) {
   for (const Device& device : {Device::cpu(), Device::cpu().twin()}) {
@@ -60,7 +60,7 @@ Status copy_first(const KernelContext& c) {
   return {};
 }
 
-// Operators of the user's: one keeps its input, one fails where its gradient is wanted.
+// A user's operators: one keeps its input, the other's gradient rule throws.
 const OpDef keeping{
     .name = "keeping",
     .infer = detail::same_shape,
@@ -157,7 +157,8 @@ TEST_CASE("a gradient of a gradient leaves the two gradients and nothing in betw
       Tensor loss = mean(square(matmul(program.hidden(), program.second)));
       const Tensors g = gradients(loss, {program.first, program.second}, {.create_graph = true});
       sum(square(g[0]) + square(g[1])).backward();
-      // g and .grad() twice; the loss, whose square no pass without create_graph has come by yet.
+      // Two matrices in g, two in .grad(), the loss, and the input that its square() keeps. The
+      // first pass, with create_graph, frees no record, and the second does not come by that one.
       CHECK(bytes.now() == 4 * kMatrix + kNumber + kMatrix);
       loss = Tensor();
       CHECK(bytes.now() == 4 * kMatrix);
@@ -196,7 +197,7 @@ TEST_CASE("an exception in the middle of a backward pass leaves no more than the
   on_both([](const Device& device) {
     const Program program(device);
     const Bytes bytes(device);
-    // The second matrix has its gradient before the pass fails, the first never gets one.
+    // The pass computes the second matrix's gradient, then fails before it comes to the first.
     const auto loss_of = [&] {
       return mean(square(matmul(apply_own(failing, program.hidden()), program.second)));
     };
@@ -212,7 +213,7 @@ TEST_CASE("an exception in the middle of a backward pass leaves no more than the
     {
       const Tensor loss = loss_of();
       CHECK_THROWS_AS(loss.backward(), Halted);
-      CHECK(bytes.now() == kNumber + kMatrix);  // what it was added to stays, and is marked
+      CHECK(bytes.now() == kNumber + kMatrix);  // the earlier gradient stays, marked incomplete
     }
     {
       const Tensor loss = loss_of();

@@ -1,4 +1,4 @@
-// What those who watch a device's memory may free in the middle of an operator: its own arguments.
+// Watches of a device's memory that free an operator's own arguments while it runs.
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t kRows = 32, kColumns = 16;
 
-// What a program keeps for later and can do without, handles in memory that goes with them.
+// Tensors that a program keeps for later but can do without. Dropping the handles frees them.
 using Cache = std::vector<Tensor>;
 using Values = std::vector<float>;
 
@@ -42,8 +42,9 @@ Cache filled() {
   return cache;
 }
 
-// What a program makes of its cache, once with nobody watching and then once for every level that
-// allocated bytes pass: whoever is told then frees all of it and writes over the memory.
+// Runs the program on its cache, first without a watch, then with one for every level of allocated
+// bytes up to the peak. The watch frees the cache and overwrites its memory; the result must not
+// change.
 void check_at_every_level(const std::function<Cache()>& make,
                           const std::function<Values(Cache&)>& program) {
   const Device cpu = Device::cpu();
@@ -129,7 +130,7 @@ TEST_CASE("a gradient is what it would be, whoever frees the operator's argument
 
 namespace {
 
-// Losses that a program keeps, of which it goes on with the last.
+// Runs a program that keeps several losses and goes on with the last.
 void check_losses(const std::function<void(Cache&, const Parameters&)>& go_on) {
   std::optional<Parameters> parameters;
   const auto make = [&] {
@@ -137,7 +138,7 @@ void check_losses(const std::function<void(Cache&, const Parameters&)>& go_on) {
     const models::Mlp model(*parameters, {kColumns, kColumns, kColumns});
     const Tensor x = Tensor::full({kRows, kColumns}, 0.5);
     Cache losses;
-    losses.push_back(Tensor::full({}, kRows, DType::i64));  // how many samples each is of
+    losses.push_back(Tensor::full({}, kRows, DType::i64));  // the number of samples of each loss
     for (int i = 0; i < 3; ++i) losses.push_back(mean(square(model(x))));
     return losses;
   };

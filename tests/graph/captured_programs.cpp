@@ -31,7 +31,7 @@ TEST_CASE("a feed is read when a run begins, and a fetch is the caller's, where 
   CHECK(first[2].to_vector<float>() == Floats{1, 2});
   CHECK(first[3].item<std::int64_t>() == 1000);
   CHECK(second_run[1].to_vector<float>() == Floats{10, 12});
-  // No slot for what nobody reads.
+  // An input that no fetch reads has no slot.
   CHECK(graph.plan({y}, {{x, {2}}}, second).arena_bytes ==
         graph.plan({y, rows(unused)}, {{x, {2}}, {unused, {1000}}}, second).arena_bytes - 512);
   CHECK(session.run(x, {{x, Tensor::full({0}, 1)}}).elements() == 0);

@@ -10,7 +10,7 @@
 namespace ebb::tests {
 namespace {
 
-constexpr std::int64_t kColumns = 2048;  // batches that are worth a thread
+constexpr std::int64_t kColumns = 2048;  // large enough to be worth a thread
 constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kSamples = 6 * kBatch + 5;
 
@@ -28,7 +28,7 @@ std::vector<float> uninterrupted(const std::string& mode, const DataSet& data, c
   return training->train(loader, steps);
 }
 
-// Closes and opens a training so often, with a step or a few in between.
+// Closes and reopens a training `cycles` times, with `steps_between` steps in between.
 void cycle(const std::string& mode, const Device& device, std::size_t cycles,
            std::size_t steps_between) {
   INFO(mode << " on " << device.name());
@@ -158,12 +158,12 @@ TEST_CASE("a file without a loader, or another loader's, is refused by name and 
     other.shuffle = std::nullopt;
     refuses(with, DataLoader(data, other), "in batches of 32, in order");
 
-    // Neither does a position change anything that comes with parameters of another shape.
+    // A position restored with parameters of another shape changes nothing either.
     DataLoader same(data, options(device));
     const auto small = make_training(mode, 16, device);
     CHECK_ERROR(small->restore(with, &same), FileError, "hidden.weight");
     CHECK(same.position() == DataLoader(data, options(device)).position());
-    training->restore(with, nullptr);  // who asks for no position gets none
+    training->restore(with, nullptr);  // without a loader the position is skipped
     CHECK(training->weights() == saved->weights());
   }
 }

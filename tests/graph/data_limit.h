@@ -1,4 +1,4 @@
-// So much more plain memory than the process has now and no more, for a scope.
+// Limits the process, for a scope, to so many bytes of plain memory more than it has now.
 #pragma once
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ class DataLimit {
  public:
   explicit DataLimit(std::size_t bytes) {
     std::ifstream file("/proc/self/statm");
-    std::size_t pages = 0;  // the sixth is data and stack
+    std::size_t pages = 0;  // the sixth number is data and stack
     for (int i = 0; i < 6; ++i) file >> pages;
     ::getrlimit(RLIMIT_DATA, &before_);
     rlimit now = before_;
@@ -25,8 +25,8 @@ class DataLimit {
   DataLimit(const DataLimit&) = delete;
   DataLimit& operator=(const DataLimit&) = delete;
 
-  // A device made for tests has memory of its own, and a sanitizer ends the process where its own
-  // memory is refused.
+  // Whether the limit can be tried: a device made for tests takes its memory elsewhere, and a
+  // sanitizer ends the process when its own allocation is refused.
   static bool can_be_tried() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return false;

@@ -30,7 +30,7 @@ const Tensor& bad() {
 }  // namespace
 
 TEST_CASE("the operator that made a NaN is named with its line and the element") {
-  CHECK(log(bad()).elements() == 6);  // without being asked nobody looks
+  CHECK(log(bad()).elements() == 6);  // nothing is checked without DetectNan
   const DetectNan detect;
   const int at = __LINE__ + 1;
   const auto made = [](const Tensor& x) { return log(x) + 1; };
@@ -109,7 +109,7 @@ TEST_CASE("a run is looked through as well, in every plan that it is made of") {
     const Tensor y = sum(log(x * 2) + 1);
     Session session(graph, {.passes = passes});
     const Feeds good{{x, Tensor::full({2, 3}, 1)}}, feeds{{x, bad()}};
-    for (int i = 0; i < 3; ++i) session.run(y, good);  // captured by now, where that is done
+    for (int i = 0; i < 3; ++i) session.run(y, good);  // captured by now, if the device captures
     const int run = __LINE__ + 1;
     const auto looked_through = [&] { return session.run(y, feeds); };
     {

@@ -24,7 +24,7 @@ struct Held {
   bool operator==(const Held&) const = default;
 };
 
-// What the device holds after each step.
+// Returns the device's bytes after each step.
 std::vector<Held> epochs(const std::string& mode, const DataSet& data, const Device& device,
                          int count, std::int64_t ahead) {
   std::vector<Held> held;
@@ -61,7 +61,7 @@ TEST_CASE("from the second step of each shape on a device holds the same, epoch 
       }
 }
 
-// A training of inputs of some length each.
+// A training step on inputs of the given length.
 using Step = std::function<void(std::int64_t length)>;
 
 Step lstm_step(const std::string& mode, const Device& device) {
@@ -110,7 +110,7 @@ Step mlp_step(const std::string& mode, const Device& device) {
   };
 }
 
-// Reserved bytes after each step, or nothing where memory did not suffice.
+// Returns the reserved bytes after each step, or nothing if memory ran out.
 std::vector<std::size_t> reserved_after(const Step& step, const Device& device, int passes) {
   std::vector<std::size_t> reserved;
   try {

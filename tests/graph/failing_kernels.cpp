@@ -29,7 +29,7 @@ constexpr auto run_op = [](const KernelContext& c) -> Status {
   return how == 2 ? Status::fail("failed") : Status{};
 };
 
-// x, where the first value of `how` is 0; refuses where it is 1, fails where it is 2.
+// Returns x if the first value of `how` is 0, refuses if it is 1, fails if it is 2.
 Tensor at_risk(const Tensor& x, const Tensor& how) {
   static const OpDef op{.name = "at_risk",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
@@ -44,7 +44,7 @@ struct AtRisk {
       : how(graph.placeholder("how", DType::f32, {1})),
         w(parameters.declare("w", {2}, initializers::constant(1))),
         v(parameters.declare("v", {2}, initializers::constant(1))),
-        // v is updated with what depends on w's new value and on what is at risk.
+        // v's update depends on w's new value and on at_risk().
         step(add_assign(v, at_risk(add_assign(w, 1), how))),
         drawn(at_risk(uniform(graph, {64}), how)) {}
 

@@ -38,7 +38,8 @@ bool fits(const Program& program, const Device& device) {
   return memory::predict(device, program).fits;
 }
 
-// The least limit, in pages, under which it runs; at and around it the twin says the same.
+// Finds the smallest limit, in pages, under which the program runs. There and around it the twin
+// must predict the same.
 void check_border(const Program& program, const Device& device, std::mt19937& random) {
   const std::size_t page = device.runtime().profile().page_bytes;
   std::size_t refused = 0, granted = 1;
@@ -58,7 +59,8 @@ void check_border(const Program& program, const Device& device, std::mt19937& ra
     (agrees_at(middle * page) ? granted : refused) = middle;
   }
   for (const std::ptrdiff_t off : {-1, 1, 4095}) agrees_at(granted * page + std::size_t(off));
-  // It may be that less is enough, where what is in the way of a larger range is not there.
+  // A lower limit may be enough again, when a block that lay in the way of a larger range is not
+  // there.
   for (int i = 0; i < 6; ++i)
     agrees_at((granted - std::min<std::size_t>(granted, random() % 16)) * page + random() % page);
   memory::set_limit(device, std::nullopt);
@@ -167,7 +169,7 @@ TEST_CASE("a fraction is of as many bytes on the twin as on its device", "[row10
       limits.push_back(session.stats().limit);
       session.set_memory_limit(memory::Limit::fraction(0.01));
       limits.push_back(session.stats().limit);
-      // A threshold is of the limit.
+      // A threshold's fraction is of the limit.
       std::size_t allocated = 0;
       const memory::Watch watch = memory::on_threshold(
           on, memory::Limit::fraction(0.5),
@@ -219,7 +221,7 @@ TEST_CASE("what an idle session's arena holds counts as room, and what a run use
       memory::release_cached(device);
       REQUIRE(memory::stats(device).reserved.current == reserved);
       REQUIRE(idle.memory().arena_bytes == arena);
-      // Not set_limit: lowering it takes the arena away at once.
+      // Other tensors take the room, since set_limit() would take the arena away at once.
       const Tensor others = Tensor::zeros({static_cast<std::int64_t>(reserved + 4_MiB - limit) / 4},
                                           DType::f32, device);
       memory::set_limit(device, reserved + 4_MiB);

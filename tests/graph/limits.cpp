@@ -65,7 +65,7 @@ TEST_CASE("a session preallocates its limit, or nearly all that is left, and kee
       CHECK(session.stats().reserved.current == most);
       CHECK(reserved(device) == before + most);
       session.initialize(model.parameters);
-      session.run(model.train, feeds(model, data));  // there is room for what it fetches
+      session.run(model.train, feeds(model, data));  // its fetches find room
       memory::release_cached(device);
       CHECK(session.stats().reserved.current == most);
       CHECK(session.close().returned_bytes == most);
@@ -121,7 +121,7 @@ TEST_CASE("a session has available what it holds and what the rest leaves, withi
         CHECK(session.available() == 16_MiB);
         session.set_memory_limit({});
         Session other(model.graph, {.device = device});
-        // An arena that rests is anybody's, unless its session has reserved it ahead.
+        // An idle arena counts as available to others, unless its session preallocated it.
         const std::size_t resting =
             growth == memory::Growth::on_demand
                 ? device.runtime().profile().in_pages(session.memory().arena_bytes)
@@ -154,14 +154,14 @@ TEST_CASE("what a session has preallocated is its own: at any limit, and no othe
         {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate});
     session.initialize(model.parameters);
     const Tensor fetched = session.run(model.loss, feeds(model, data));
-    // A device's limit below what is reserved refuses only what is new.
+    // A device limit below the reserved bytes refuses new requests only.
     memory::set_limit(device, 1_MiB);
     CHECK_NOTHROW(session.run(model.loss, feeds(model, data)));
     CHECK(session.stats().reserved.current == 16_MiB);
     CHECK_THROWS_AS(Tensor::zeros({1 << 20}, DType::f32, device), OutOfMemory);
     CHECK(session.stats().reserved.current == 16_MiB);
     memory::set_limit(device, std::nullopt);
-    // The session's own returns what is not used.
+    // A session's own limit makes it return its unused bytes.
     const std::size_t used = session.stats().allocated.current;
     session.set_memory_limit(used + 64_KiB);
     CHECK(session.stats().reserved.current <= used + 64_KiB);
@@ -242,7 +242,7 @@ TEST_CASE("a limit lowered takes the arenas of sessions that do not run, and the
     step(data.x, data.y);
     const memory::Breakdown before = a.memory();
     REQUIRE(before.arena_bytes > 0);
-    memory::set_limit(device, reserved(device) - 1);  // one is enough
+    memory::set_limit(device, reserved(device) - 1);  // taking one of the two arenas is enough
     CHECK((a.memory().arena_bytes == 0) + (b.memory().arena_bytes == 0) == 1);
     memory::set_limit(device, 0);
     CHECK(a.memory().arena_bytes + b.memory().arena_bytes == 0);
@@ -252,7 +252,7 @@ TEST_CASE("a limit lowered takes the arenas of sessions that do not run, and the
     step(data.x, data.y);
     CHECK(a.memory().total_bytes == before.total_bytes);
     CHECK(a.memory().reserved_bytes == before.reserved_bytes);
-    // The session's own, likewise.
+    // A session's own limit takes its arena as well.
     a.set_memory_limit(0);
     CHECK(a.memory().arena_bytes == 0);
     CHECK(a.memory().parameter_bytes == before.parameter_bytes);

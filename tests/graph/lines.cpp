@@ -1,4 +1,4 @@
-// What a session refuses names the user's call, and what else the mistake may be in.
+// Errors of a session name the user's call, and the other place where the mistake may be.
 #include <string>
 
 #include "ebb/core/base/error.h"
@@ -35,7 +35,7 @@ TEST_CASE("a run that cannot be names the placeholder, its line, and that of the
               placeholder + " is fed with a tensor that holds nothing; it takes a concrete tensor");
   CHECK_ERROR(fed({{x, x}}), Error, placeholder + " is fed with symbolic f32[?, 8]");
   CHECK_ERROR(fed({{x, x}}), Error, "it takes a concrete tensor " + line(run));
-  // Whichever order they are given in.
+  // The message does not depend on the order of the feeds.
   const Tensor both = x * v, scalar = Tensor::zeros({});
   for (const Feeds& feeds : {Feeds{{x, Tensor()}, {v, scalar}}, Feeds{{v, scalar}, {x, Tensor()}}})
     CHECK_ERROR(session.run(both, feeds), Error, placeholder + " is fed with a tensor that holds");
@@ -108,7 +108,7 @@ TEST_CASE("what a tensor is asked for and has not names the call") {
   CHECK_ERROR(open.shape()[0], ShapeError, line(__LINE__));
   CHECK_ERROR(x.shape()[-3], ShapeError, "[shape] there is no axis -3 in [2, 3] " + line(__LINE__));
 
-  // Dimensions in braces have their own.
+  // Errors in dimensions given in braces name the line of the braces.
   const std::string no_shape = "[shape] a dimension cannot be -2 ";
   CHECK_ERROR(Tensor::zeros({4, -2}), ShapeError, no_shape + line(__LINE__));
   CHECK_ERROR(reshape(x, {-2, 3}), ShapeError,
@@ -120,7 +120,7 @@ TEST_CASE("what a tensor is asked for and has not names the call") {
   const std::vector<std::int64_t> dims = {-2};
   CHECK_ERROR(Shape(dims), ShapeError, "a dimension cannot be -2");
 
-  // Of what the library asks, the line that it works for.
+  // Calls that the library makes name the user's line on whose behalf it makes them.
   const detail::CallSiteScope at({"user.cpp", 42});
   CHECK_ERROR(Tensor::zeros({-2}), ShapeError, no_shape + "(user.cpp:42)");
   CHECK_ERROR(nothing.shape(), Error, "(user.cpp:42)");

@@ -1,4 +1,4 @@
-// What a session holds, and that it all comes back.
+// The bytes that a session holds, and that all of them come back.
 #include <fstream>
 #include <string>
 #include <thread>
@@ -33,7 +33,7 @@ std::size_t mapped_kib() {
   return 0;
 }
 
-// What a session holds, and its plans.
+// A session's bytes and its number of plans.
 struct Holding {
   explicit Holding(const Session& session)
       : total_bytes(session.memory().total_bytes),
@@ -103,7 +103,7 @@ TEST_CASE("a session closes at the end of its scope, twice is harmless, afterwar
 }
 
 TEST_CASE("a thousand build-run-close cycles leave the process's memory where the first left it") {
-  if (tests::on_cuda()) return;  // a driver's is not ours, be it the emulated one
+  if (tests::on_cuda()) return;  // a driver's memory is not ours, not even an emulated driver's
   const ClassifierData data(8);
   std::size_t after_first = 0;
   for (int cycle = 0; cycle < 1000; ++cycle) {
@@ -190,7 +190,7 @@ TEST_CASE("inference holds nothing that only a gradient would read") {
   const Device cpu = Device::cpu();
   const memory::Plan inference = graph.plan({last}, {{x, {32, 48, 16}}}, cpu);
   const memory::Plan gradient = graph.plan({g}, {{x, {32, 48, 16}}}, cpu);
-  // On a GPU the gates of all steps are computed at once, in workspace.
+  // A GPU computes the gates of all steps at once, in workspace.
   CHECK(inference.arena_bytes <
         (tests::on_cuda() ? gradient.arena_bytes : gradient.arena_bytes / 3));
 }
@@ -255,7 +255,7 @@ TEST_CASE("what asks for values and fails leaves a session without the memory fo
   const Holding before(session);
   CHECK_THROWS_AS(session.restore(folder.path("nowhere")), FileError);
   CHECK(Holding(session) == before);
-  CHECK_THROWS_AS(session.value(model.parameters["out.weight"]), Error);  // it has none
+  CHECK_THROWS_AS(session.value(model.parameters["out.weight"]), Error);  // it has no value
   CHECK(Holding(session) == before);
   allocator.fail_allocation_after(0);
   CHECK_THROWS_AS(session.initialize(), OutOfMemory);

@@ -26,7 +26,8 @@ std::int64_t in_use(const Device& device = Device::cpu()) {
   return static_cast<std::int64_t>(memory::stats(device).allocated.current);
 }
 
-// What its kernel takes from the device for good, until the test gives it back.
+// An operator whose kernel takes bytes of the device, which stay taken until the test gives them
+// back.
 class Taken {
  public:
   static constexpr std::int64_t kBytes = 1 << 20;
@@ -36,7 +37,7 @@ class Taken {
       Device::cpu().runtime().allocator().free(std::exchange(block, nullptr));
     blocks_.clear();
   }
-  // x, and kBytes more are in use once it has been computed.
+  // Returns x; after its kernel kBytes more are in use.
   static Tensor take(const Tensor& x) {
     static const OpDef op{.name = "take",
                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },

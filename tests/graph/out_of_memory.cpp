@@ -1,4 +1,4 @@
-// What a run that is out of memory says: MEMORY.md, row 12.
+// The message of a run that is out of memory: MEMORY.md, row 12.
 #include <functional>
 #include <sstream>
 
@@ -20,7 +20,8 @@ using ebb::tests::ClassifierGraph;
 
 namespace {
 
-// The message, without its line breaks, having looked at it as a person would.
+// Returns the error's message with its wrapped lines joined. Checks that no line is empty or over
+// 100 columns.
 std::string message(const std::function<void()>& call) {
   std::string text;
   try {
@@ -54,7 +55,7 @@ std::vector<Device> small_devices() {
           Device::simulated("cpu", 1_GiB)};
 }
 
-// N of "with N rows in each feed".
+// Returns N of "with N rows in each feed", or -1 without such a hint.
 std::int64_t hinted_rows(const std::string& text) {
   const std::string before = "with ";
   for (std::size_t at = text.find(before); at != std::string::npos;
@@ -130,7 +131,8 @@ TEST_CASE("with so many rows as the message says the run fits, and with more it 
           const std::int64_t rows = hinted_rows(message([&] { run(large); }));
           REQUIRE(rows > 8);
           memory::set_limit(device, std::nullopt);
-          // A fetch may or may not need a page of its own there.
+          // Under a device limit a fetch may need a page of its own, so that the limit is not
+          // exact.
           const ClassifierData fits(rows, device),
               more(of_session ? rows + 1 : rows + rows / 20, device);
           if (!of_session) memory::set_limit(device, limit + 77 + others() - before);
@@ -161,7 +163,7 @@ TEST_CASE("rows are counted in the feeds of open length, and what is fetched tak
       memory::release_cached(device);
       memory::set_limit(device, memory::stats(device).reserved.current + 16_MiB);
       const std::int64_t rows = hinted_rows(message([&] { run(large); }));
-      const std::int64_t most = fetches_rows ? 8 << 10 : 16 << 10;  // at 1 KiB, once or twice
+      const std::int64_t most = fetches_rows ? 8 << 10 : 16 << 10;  // 1 KiB a row, once or twice
       CHECK(rows < most + 16);
       CHECK(rows > most - 64);
       memory::set_limit(device, std::nullopt);

@@ -1,5 +1,5 @@
-// Indices and labels out of range: who says so, and that a run that is fed with them has not
-// happened.
+// Indices and labels out of range: the error names the operator, and a run that is fed with them
+// has not happened.
 #include <functional>
 #include <string>
 #include <vector>
@@ -28,7 +28,8 @@ struct IndexCase {
   std::function<Tensor(const Tensor& x, const Tensor& indices, bool check)> call;
 };
 
-// Each function that takes indices or labels, with i32 and i64. Bad ones have two that are wrong.
+// Cases for each function that takes indices or labels, as i32 and as i64. `bad` has two wrong
+// ones.
 std::vector<IndexCase> cases() {
   const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
   const Tensor rows = Tensor::from({1, 0, 1}), bad_rows = Tensor::from({1, 2, -1});
@@ -86,7 +87,7 @@ std::vector<IndexCase> cases() {
   return all;
 }
 
-// On a GPU nobody looks without being asked.
+// Whether the check must be asked for, as on a GPU.
 bool is_asked() { return on_cuda(); }
 
 }  // namespace
@@ -133,14 +134,14 @@ TEST_CASE("a run that is fed with an index out of range has not happened") {
       CHECK_ERROR(run({counted, drawn, y}, bad), Error, c.text);
       CHECK_ERROR(run({drawn, gradient}, bad), Error, c.text);
       CHECK_ERROR(run({y}, bad), Error, "), in a run (" __FILE__);
-      // A GPU is asked when the step is reached.
+      // A GPU checks when the operator runs, by which time `count` may have been updated.
       if (!on_cuda()) CHECK(session.value(count).item<float>() == 0);
       session.assign(count, Tensor::full({}, 0));
       const Tensors values = run({counted, drawn, y}, good);
       CHECK(values[0].item<float>() == 1);
       CHECK(bit_equal(values[1], other.run(drawn)));
       CHECK(bit_equal(values[2], other.run(y, good)));
-      // Computed indices are known too late where an update comes before them.
+      // Computed indices are checked in the run. An update before that check cannot be undone.
       CHECK_ERROR(run({computed, drawn}, bad), Error, c.text);
       CHECK(bit_equal(run({drawn}, {})[0], other.run(drawn)));
       CHECK_ERROR(run({counted, computed}, bad), Error, c.text);

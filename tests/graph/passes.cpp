@@ -1,4 +1,4 @@
-// Each pass by itself, on small graphs, by what it leaves behind.
+// Each pass by itself, on small graphs, checked by the draft it leaves.
 #include "ebb/graph/passes/passes.h"
 
 #include "ebb/core/ops/arithmetic.h"
@@ -20,7 +20,7 @@ struct Small {
   Parameters p{graph};
   Tensor w = p.declare("w", {2}, initializers::constant(1));
 
-  // Up to the edges.
+  // Runs the passes up to add_dependencies().
   Draft draft(const Tensors& fetches, bool simplified = true) const {
     Draft made = prune(graph.state(), Device::cpu().runtime(), fetches);
     infer(made, {{x, {3, 2}}});
@@ -125,7 +125,7 @@ TEST_CASE("order is that of the program, but for a read of an older version") {
   const Tensor dw = gradients(sum(y), {s.w})[0];
   const Draft draft = s.draft({dw, up});
   const std::vector<std::string> order = in_order(draft);
-  // 2 w of the gradient, written last, reads what the assignment writes over.
+  // The gradient's 2 w, written last, reads the value that the assignment overwrites.
   const auto at = [&](const char* name) {
     return std::find(order.begin(), order.end(), name) - order.begin();
   };

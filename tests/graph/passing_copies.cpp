@@ -1,4 +1,4 @@
-// Updates in place of what an expression selects.
+// Updates in place of a selection: refused if it is a copy that nobody can see afterwards.
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -18,7 +18,7 @@ namespace {
 struct Case {
   const char* name;
   Tensor (*update)(const Tensor& x);  // f32[4, 6]
-  double added = 0;                   // to the sum of x, where it is taken
+  double added = 0;                   // to the sum of x, if x is updated
 };
 
 Tensor two_rows() { return Tensor::from({0, 2}); }

@@ -46,7 +46,7 @@ TEST_CASE("buffers alive together never overlap, and the arena is at least the b
 }
 
 TEST_CASE("a training chain is layout at its bound", "[host]") {
-  // Activations that die in the reverse order of their birth, beside gradients passed along.
+  // Activations are freed in the reverse order of their making, beside gradients passed along.
   std::vector<BufferLife> buffers;
   const std::size_t layers = 20;
   for (std::size_t i = 0; i < layers; ++i) buffers.push_back({i, 2 * layers - i, 4096});
@@ -57,7 +57,8 @@ TEST_CASE("a training chain is layout at its bound", "[host]") {
 
 TEST_CASE("a hundred thousand buffers are layout, none on another, a chain at its bound",
           "[host]") {
-  // Too many to look at in pairs: neighbours in the order of offsets are compared at each step.
+  // Too many buffers to compare in pairs. At each step, neighbours in the order of offsets are
+  // compared instead.
   std::vector<BufferLife> buffers;
   const std::size_t layers = 50'000;
   for (std::size_t i = 0; i < layers; ++i)
@@ -86,7 +87,7 @@ TEST_CASE("a hundred thousand buffers are layout, none on another, a chain at it
 }
 
 TEST_CASE("neighbouring gaps become one, and the last one grows with the arena", "[host]") {
-  // More buffers than are looked at in pairs, most of them alone at a step of their own.
+  // More buffers than place() compares in pairs, most of them alive at a step of their own.
   std::vector<BufferLife> buffers;
   const std::size_t many = 4200;
   for (std::size_t i = 0; i < many; ++i) buffers.push_back({0, 0, 512});  // freed side by side
@@ -98,7 +99,8 @@ TEST_CASE("neighbouring gaps become one, and the last one grows with the arena",
   buffers.clear();
   for (std::size_t i = 0; i < many; ++i) buffers.push_back({100 + i, 100 + i, 512});
   const std::size_t kib = 1024;
-  // Above A, where B was, C needs more; the same backwards in time.
+  // C takes B's place above A and needs more than B had, so that the arena grows. The last three
+  // are the same backwards in time.
   for (const BufferLife& b : {BufferLife{0, 2, 512 * kib}, BufferLife{0, 0, 512 * kib},
                               BufferLife{1, 2, 768 * kib}, BufferLife{50, 52, 512 * kib},
                               BufferLife{52, 52, 512 * kib}, BufferLife{50, 51, 768 * kib}})

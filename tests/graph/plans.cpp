@@ -1,4 +1,4 @@
-// How few bytes a plan takes, and what a session holds for it.
+// Bytes of a plan, and of a session that runs it.
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
@@ -38,9 +38,8 @@ Result train_in_blocks(bool recomputes) {
 }  // namespace
 
 TEST_CASE("an update runs as soon as its gradient is complete, where that takes fewer bytes") {
-  // The MLP 784-512-512-10 at batch 128 with Adam. At its peak, in bytes: what the first layer's
-  // products read and write, da [128, 512] and dw [784, 512], and the scalars and biases beside
-  // them.
+  // The MLP 784-512-512-10 at batch 128 with Adam. The peak is at the first layer's backward
+  // product: da [128, 512], dw [784, 512], and five blocks of scalars and biases.
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 784});
   const Tensor y = graph.placeholder("y", DType::i32, {-1});

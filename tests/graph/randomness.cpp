@@ -30,8 +30,8 @@ std::vector<bool> kept(const Tensor& dropped) {
   return mask;
 }
 
-// An lstm of one unit a layer whose last output shows which of its inputs was dropped: a layer is
-// tanh(tanh(input)) of the step alone, the first of a constant.
+// An LSTM of one unit a layer. Its last output shows which of its inputs was dropped: a layer
+// returns tanh(tanh(input)) of the step alone, the first one of a constant.
 struct Stack {
   explicit Stack(std::size_t layers) {
     for (std::size_t i = 0; i < layers; ++i)
@@ -96,7 +96,8 @@ TEST_CASE("two layers of an lstm have masks of their own") {
   const auto two = kept(Stack(2)(x));
   set_seed(Seed{3});
   const auto three = kept(Stack(3)(x));
-  // Dropped in the third layer: by its own mask, or because the second layer's dropped it already.
+  // An element is missing after the third layer because of its own mask, or because the second
+  // layer's mask dropped it already.
   std::size_t by_the_third_alone = 0;
   for (std::size_t i = 0; i < two.size(); ++i) {
     CHECK((two[i] || !three[i]));
@@ -131,7 +132,7 @@ TEST_CASE("sessions of one graph draw apart unless they are given one seed") {
   const auto mask = training.mask(three);
   CHECK(training.mask(four) == mask);
   CHECK(training.mask(five) != mask);
-  // Without one, the seed of the thread that makes the session repeats it.
+  // Without a seed of its own, a session takes it from the generator of the thread that makes it.
   set_seed(Seed{8});
   Session six(training.graph);
   set_seed(Seed{8});
@@ -148,12 +149,12 @@ TEST_CASE("training with dropout that is resumed from a file goes on bit for bit
   session.save(folder.path("resumed_dropout.safetensors"));
   const Floats losses = before.train(session, 4);
 
-  const Training after(2);  // as in another process, that never heard of the first one's seed
+  const Training after(2);  // as in another process, which knows nothing of the first seed
   Session one(after.graph), two(after.graph, {.seed = Seed{6}});
   one.restore(folder.path("resumed_dropout.safetensors"));
   two.restore(folder.path("resumed_dropout.safetensors"));
   CHECK(after.train(one, 4) == losses);
-  CHECK(after.train(two, 4) == losses);  // two from one file continue alike
+  CHECK(after.train(two, 4) == losses);  // two sessions restored from one file go on alike
 }
 
 TEST_CASE("a session that is initialised anew, or restored without random state, draws on") {
@@ -174,7 +175,7 @@ TEST_CASE("a session that is initialised anew, or restored without random state,
   CHECK(training.mask(one) != run_0);
   training.mask(two);
   training.mask(two);
-  CHECK(training.mask(two) == training.mask(one));  // the third of each
+  CHECK(training.mask(two) == training.mask(one));  // the third mask of each session
 }
 
 TEST_CASE("random operators of a graph draw in each run, and a captured result is a constant") {

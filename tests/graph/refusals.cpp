@@ -1,4 +1,4 @@
-// What a graph and its sessions refuse, and what they hold afterwards.
+// Uses that a graph and its sessions refuse, and their state afterwards.
 #include <string>
 
 #include "ebb/core/base/error.h"
@@ -15,7 +15,7 @@
 namespace ebb::tests {
 namespace {
 
-// What came of extending a graph inside of a run of it; a kernel has no other way to say.
+// The error of extending a graph inside its own run; a kernel has no other way to report it.
 Graph* extended = nullptr;
 std::string refusal;
 
@@ -42,7 +42,7 @@ struct Doubling {
 }  // namespace
 
 TEST_CASE("a graph refuses to be extended while a session runs it, and can be afterwards") {
-  if (!on_host()) return;  // elsewhere a kernel may run when the run that asked for it is over
+  if (!on_host()) return;  // elsewhere a kernel may run after its run has returned
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {});
   const Tensor y = detail::apply_to(extending_op, x);
@@ -66,7 +66,7 @@ TEST_CASE("a session refuses a graph that captured a tensor of another device") 
   Session session(graph);
   CHECK_ERROR(session.run(y, feeds), Error, "captured a tensor on");
   CHECK_ERROR(session.run(y, feeds), Error, here);
-  CHECK(session.run(x + 1, feeds).item<float>({0}) == 2);  // what does not read it runs
+  CHECK(session.run(x + 1, feeds).item<float>({0}) == 2);  // a fetch that does not read it runs
   Session simulated(graph, {.device = twin});
   CHECK(simulated.run(y, feeds).shape() == Shape{2});
 }
@@ -83,7 +83,7 @@ TEST_CASE("a session that is assigned over holds nothing, though its prepared st
   session = Session(model.graph);
   CHECK(bytes.now() == 0);
   CHECK_ERROR(step(data.x, data.y), SessionClosed, "closed");
-  session.initialize(model.parameters);  // the new one is open
+  session.initialize(model.parameters);  // the reassigned session is open
   CHECK(session.run(model.loss, {{model.x, data.x}, {model.y, data.y}}).item<float>() > 0);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("a session that was moved from is closed, whatever is asked of it") {
   const Feeds feeds{{model.x, Tensor::full({2}, 3)}};
   Session from(model.graph);
   Session to(std::move(from));
-  CHECK(from.closed());  // NOLINT: what a moved-from session says is the point
+  CHECK(from.closed());  // NOLINT: moved from on purpose
   CHECK_FALSE(to.closed());
   CHECK(from.close().returned_bytes == 0);
   const char* why = "moved from";
@@ -156,7 +156,7 @@ TEST_CASE("a session that was moved from is closed, whatever is asked of it") {
   CHECK_ERROR(from.device(), SessionClosed, why);
   CHECK(to.run(model.y, feeds).to_vector<float>() == std::vector<float>{6, 6});
 
-  from = std::move(to);  // and can be used again once it is given one
+  from = std::move(to);  // it can be used again after an assignment
   CHECK(from.run(model.y, feeds).to_vector<float>() == std::vector<float>{6, 6});
   CHECK(to.closed());  // NOLINT
   Session& itself = from;

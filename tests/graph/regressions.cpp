@@ -1,4 +1,4 @@
-// Programs that once gave something else, as they were met.
+// Programs that once gave wrong results, as they were found.
 #include <functional>
 
 #include "ebb/allocator/error.h"
@@ -35,7 +35,7 @@ namespace {
 
 using Step = std::function<Tensor(const Parameters&)>;
 
-// What these parameters, w = 2 and v = 3, are after one step in either mode.
+// Returns the parameters w = 2 and v = 3 after one step in either mode.
 std::vector<float> after(const Step& step, bool as_graph) {
   Graph graph;
   const Parameters p = as_graph ? Parameters(graph) : Parameters(Device::cpu());
@@ -54,7 +54,7 @@ constexpr auto run_own = [](const KernelContext& c) -> Status {
     c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
   return {};
 };
-// x itself, whose gradient rule gives x back: a gradient that is an older version of what it is of.
+// Identity whose gradient rule returns x: the gradient by x is an older version of x.
 const OpDef own_op{.name = "own",
                    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
                    .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
@@ -145,7 +145,7 @@ TEST_CASE("a graph refuses a gradient through an update of a captured constant, 
   Session session(graph);
   session.initialize(p);
   CHECK(session.run(gradients(sum(fine) + sum(w), {w})[0]).item<float>() == 5);
-  // What no gradient is taken of may be kept in one: running statistics.
+  // A captured constant may take updates that no gradient goes through, as running statistics do.
   const Tensor statistics = Tensor::zeros({1});
   const Tensor kept = add_assign(statistics, square(w).detach());
   session.run({kept, gradients(sum(square(w) * statistics), {w})[0]});
@@ -168,7 +168,7 @@ TEST_CASE("an update whose source overlaps its target in part is refused in both
   const Tensor a = Tensor::from({1.f, 2.f, 3.f, 4.f});
   CHECK_ERROR(add_assign(slice(a, 1, 4), slice(a, 0, 3)), Error, "copy() it first");
   CHECK_ERROR(assign(a, reshape(slice(reshape(a, {4, 1}), 0, 4), {4}) * 1 + a).detach().backward(),
-              Error, "no history");  // all of it, or a copy, is fine
+              Error, "no history");  // all of it, or a copy, is accepted
   add_assign(a, a);
   CHECK(a.item<float>({3}) == 16);
   Graph graph;
@@ -242,7 +242,7 @@ TEST_CASE("restoring a session restores the thread's generator, as loading param
   const auto first = normal({8}).to_vector<float>();
   CHECK(normal({8}).to_vector<float>() != first);
   session.restore(folder.path("a.safetensors"), p);
-  CHECK(normal({8}).to_vector<float>() != first);  // a part leaves it alone
+  CHECK(normal({8}).to_vector<float>() != first);  // restoring a part leaves the generator alone
   session.restore(folder.path("a.safetensors"));
   CHECK(normal({8}).to_vector<float>() == first);
 }
@@ -257,7 +257,7 @@ TEST_CASE("a graph that only forecasts holds no sequence, however long") {
     return graph.plan({out}, {{x, {4, time, 16}}}, simulated_host()).arena_bytes;
   };
   CHECK(arena(2048) < arena(512) + 4 * 1536 * 32 * 4 / 2);
-  // The same numbers as with every output there.
+  // The values are the same as eagerly, where every output is computed.
   const Parameters eager(Device::cpu(), Seed{1});
   const models::Forecaster same(eager, 16, {.hidden = 32, .layers = 2});
   const Tensor data = uniform({4, 50, 16});
@@ -283,7 +283,7 @@ TEST_CASE("recompute trains all that its function reads, however many they are")
 
 TEST_CASE(
     "an operator through its composed form counts a tensor given twice twice, not four times") {
-  // x (1 - x^2), from tanh's derivative by its result, with x for both: 1 - 3 x^2.
+  // x (1 - x^2), tanh's derivative by its result with x for both inputs. Its own is 1 - 3 x^2.
   const auto program = [](const Tensor& x) {
     const Input both[] = {x, x};
     const Tensor y =

@@ -1,4 +1,4 @@
-// What restore and initialize do to a session, and that they do all of it or nothing.
+// Session::restore and initialize change all of their variables, or nothing.
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/input_file.h"
 #include "ebb/core/files/safetensors.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Two parameters and a slot of each, in a graph.
+// A graph of two parameters with a slot each.
 struct RestoredModel {
   RestoredModel() {
     const SlotRequest requests[] = {{"a/m", {DType::f32, {3}}}, {"b/m", {DType::f32, {2}}}};
@@ -43,7 +43,7 @@ std::vector<Values> values_of(Session& session, const RestoredModel& model) {
   return values;
 }
 
-// A file of tensors filled with 7.
+// Writes a file of tensors filled with 7; returns its path.
 std::string write(const TemporaryFolder& folder,
                   const std::vector<std::pair<std::string, Spec>>& all) {
   const Values sevens(64, 7);
@@ -63,7 +63,7 @@ TEST_CASE("restore takes what the file has and zeroes the slots that it lacks") 
   Session session = trained(model);
   session.restore(write(folder, {{"a", kA}, {"b", kB}, {"b/m", kB}, {"unknown", kA}}));
   CHECK(values_of(session, model) == std::vector<Values>{{7, 7, 7}, {7, 7}, {0, 0, 0}, {7, 7}});
-  Session fresh(model.graph);  // they need no value before
+  Session fresh(model.graph);  // variables need no value before
   fresh.restore(folder.path("file"));
   CHECK(values_of(fresh, model) == values_of(session, model));
 }

@@ -1,4 +1,4 @@
-// So much more than is reserved now and no more, for a scope.
+// Limits the CPU, for a scope, to so many bytes more than it has reserved now.
 #pragma once
 
 #include "ebb/core/memory/memory.h"

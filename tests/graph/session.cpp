@@ -113,7 +113,7 @@ TEST_CASE("fetching a part of a result writes nothing else, and stays what it wa
 }
 
 TEST_CASE("a plan that is used again outlives an older one") {
-  // A view of one's own, whose shape rule counts how often it is asked: once for each plan made.
+  // A user's view, whose shape rule counts its calls: one for each plan made.
   static int asked = 0;
   static const OpDef counting_op{.name = "counting",
                                  .infer =
@@ -233,7 +233,7 @@ TEST_CASE("what a graph makes out of nothing has the short forms of what is made
   CHECK(same(eye(graph, 2, DType::i64), eye(2, DType::i64)));
   CHECK(same(eye(graph, 1, 2, DType::f64), eye(1, 2, DType::f64)));
   CHECK(eye(1, 2, DType::i32).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 0});
-  // Nor do they lose the line.
+  // Errors keep the caller's line.
   const DType i32 = DType::i32, f32 = DType::f32;
   CHECK_ERROR(zeros(graph, {1ll << 60}, f32), ShapeError, line(__LINE__));
   CHECK_ERROR(ones(graph, {1ll << 60}, f32), ShapeError, line(__LINE__));

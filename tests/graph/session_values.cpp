@@ -1,4 +1,4 @@
-// Values of a session: what starts by itself, copies, parts of files.
+// Values of a session: state and slots that start by themselves, copies, parts of files.
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -81,7 +81,7 @@ TEST_CASE("a session copies from eager parameters, and within its graph", "[sess
   for (const std::string& name : kValues) CHECK(bit_equal(model[name], eager[name]));
   CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 9));
 
-  // A target network of the same graph follows the online one.
+  // A target network in the same graph copies the online one.
   const Parameters target(model.graph, Seed{2}, {.name = "target"});
   declare(target);
   model.session.copy_from(model.parameters, target);
@@ -104,11 +104,11 @@ TEST_CASE("a session copies from another's, by handles or by full names", "[sess
   named.session.copy_from(one.session, one.parameters, named.parameters);
   for (const std::string& name : kValues) CHECK(bit_equal(named[name], one[name]));
 
-  // Two sessions of one graph.
+  // Copies between two sessions of one graph.
   Session second(one.graph);
   second.copy_from(one.session);
   CHECK(bit_equal(second.value(one.parameters["a.w"]), one["a.w"]));
-  // From itself, nothing changes.
+  // A copy from itself changes nothing.
   const Tensor before = one["a.w"];
   one.session.copy_from(one.session);
   CHECK(bit_equal(one["a.w"], before));
@@ -193,7 +193,7 @@ TEST_CASE("a session saves and restores a part", "[session]") {
     CHECK(values_of(values_only["a.w/m.v"]) == std::vector<double>(3, 8));
   }
 
-  // Eager reads the part as well.
+  // Eager loads the part as well.
   const Parameters eager(Device::cpu(), Seed{3});
   declare(eager);
   eager.scope("a").load(folder.path("part"));

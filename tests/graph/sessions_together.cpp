@@ -1,4 +1,5 @@
-// Several sessions, beside eager work, and sessions that end badly: MEMORY.md, rows 1 to 3.
+// Several sessions, eager work beside them, and sessions that end in errors: MEMORY.md, rows 1 to
+// 3.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -26,13 +27,13 @@ namespace {
 
 constexpr std::int64_t kBatch = 8;
 
-// Reserved bytes that are in use, or that no cache can give back.
+// Returns the reserved bytes that are left once the cache is released.
 std::size_t reserved(const Device& device) {
   memory::release_cached(device);
   return memory::stats(device).reserved.current;
 }
 
-// Losses of an eager program; steps(i) is called before each.
+// Returns the losses of an eager training; before(i) is called before each step.
 template <class Before>
 std::vector<float> train_eagerly(const ClassifierData& data, int steps, const Before& before) {
   const Parameters parameters(Device::cpu(), Seed{7});
@@ -113,14 +114,15 @@ TEST_CASE("sessions close from several threads, each returning its own, beside a
 
 TEST_CASE("a thousand small sessions reserve what they use, rounded to pages, closed in any order",
           "[row3]") {
-  // The emulated GPU looks at every stream for each piece of work.
+  // Each piece of work of the emulated GPU looks at every stream: a thousand sessions would be
+  // slow.
   const std::size_t count = tests::on_host() ? 1000 : 100;
   for (const Device& device : {Device::cpu(), Device::cpu().twin()}) {
     CAPTURE(device.name());
     const ClassifierGraph model;
     const ClassifierData data(kBatch, device);
     const memory::Plan plan = model.plan(kBatch, device);
-    // Parameters, slots and arena, each in a segment of its own.
+    // Parameters, slots and arena have a segment each.
     CHECK(plan.reserved_bytes < plan.peak_bytes + 3 * device.runtime().profile().page_bytes);
     std::vector<Session> sessions;
     const Bytes bytes(device);

@@ -94,7 +94,7 @@ TEST_CASE("a prepared step whose plan the session has dropped goes on after a re
     const tests::ClassifierData data(kRows, device), other(kRows / 2, device);
     auto step = session.prepare(model.train, {model.x, model.y});
     std::vector<float> values = {step(data.x, data.y).item<float>()};
-    session.run(model.parameters["out.bias"] * 2);  // the only plan kept now
+    session.run(model.parameters["out.bias"] * 2);  // by now the only plan kept
     session.suspend();
     const Tensor taken = Tensor::zeros({1 << 16}, DType::f32, device);
     session.resume();
@@ -229,7 +229,7 @@ TEST_CASE("while a session is suspended its memory is what others run in", "[row
   const auto take = [&] {
     return Tensor::zeros({static_cast<std::int64_t>(reserved / sizeof(float))}, DType::f32, device);
   };
-  // Arenas give way before anything is refused, so that what is left is the variables' memory.
+  // Idle arenas give way before a request is refused, so that only the variables' memory is left.
   session.suspend();
   Tensor taken = take();
   CHECK_THROWS_AS(session.resume(), OutOfMemory);
@@ -411,7 +411,7 @@ TEST_CASE("runs on several threads meet a suspension as an Error or not at all",
             others += std::string(error.what()).find("suspended") == std::string::npos;
           }
       });
-    threads.emplace_back([&] {  // somebody who is short of memory
+    threads.emplace_back([&] {  // a thread that is short of memory
       while (!stop) {
         memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current / 2);
         memory::set_limit(Device::cpu(), std::nullopt);

@@ -1,4 +1,4 @@
-// A model whose session is suspended in tests, and the devices on which it is.
+// A model whose session the tests suspend, and the devices they do it on.
 #pragma once
 #include <vector>
 
@@ -10,13 +10,13 @@ namespace ebb::tests {
 
 inline constexpr std::int64_t kRows = 16;
 
-// With dropout and Adam: values, moments, counts and random state.
+// Has dropout and Adam, so that its session holds values, moments, counts and random state.
 struct SuspendedModel : ClassifierGraph {
   SuspendedModel() : ClassifierGraph(0.5) {}
   Feeds feeds(const ClassifierData& data) const { return {{x, data.x}, {y, data.y}}; }
 };
 
-// One without addresses to reserve: what was given back comes back elsewhere.
+// A device without reserved address ranges: after resume() memory has other addresses.
 inline Device without_ranges() {
   return make_second_device({.captures_programs = true, .grows = false});
 }

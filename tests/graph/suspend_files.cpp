@@ -1,4 +1,4 @@
-// What a suspended session leaves in a file or in plain memory: MEMORY.md, row 25.
+// A session suspended to a file or to plain memory: MEMORY.md, row 25.
 #include <sys/resource.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// One training with dropout and Adam in either mode, made anew as a restarted program would.
+// A training with dropout and Adam in either mode, made anew as a restarted program would.
 #pragma once
 #include <memory>
 #include <random>
@@ -18,12 +18,12 @@ namespace ebb::tests {
 class Training {
  public:
   virtual ~Training() = default;
-  virtual Tensor step(const Batch& batch) = 0;  // gives the loss
+  virtual Tensor step(const Batch& batch) = 0;  // returns the loss
   virtual void save(const std::string& file, const Resumable* loader) = 0;
   virtual void restore(const std::string& file, Resumable* loader) = 0;
   virtual std::vector<float> weights() = 0;
 
-  // The losses of so many steps, over as many passes as it takes.
+  // Returns the losses of `steps` steps, over as many passes as they take.
   std::vector<float> train(DataLoader& loader, std::size_t steps) {
     std::vector<float> losses;
     while (losses.size() < steps)

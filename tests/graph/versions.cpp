@@ -1,5 +1,5 @@
-// What a read means where memory is updated in place: the graph gives what the same lines give
-// eagerly, with passes and without, or the error that eager gives.
+// Reads of memory that is updated in place: the graph gives the values that the same lines give
+// eagerly, with passes and without, or eager's error.
 #include <functional>
 
 #include "ebb/core/base/error.h"
@@ -29,7 +29,7 @@ Parameters declared(Parameters parameters) {
   return parameters;
 }
 
-// Lines that give some tensors, written for both modes.
+// Lines that return some tensors, written for both modes.
 using Program = std::function<Tensors(const Tensor& w, const Tensor& v)>;
 
 Values eagerly(const Program& program) {
@@ -40,7 +40,7 @@ Values eagerly(const Program& program) {
   return values_of(results);
 }
 
-// What is fetched, then w and v afterwards.
+// Returns the fetched values, then w and v after the run.
 Values as_graph(const Program& program, bool passes) {
   Graph graph;
   const Parameters p = declared(Parameters(graph));
@@ -76,7 +76,7 @@ TEST_CASE("a gradient reads what the forward pass has read, though an update was
     CHECK(results[0].to_vector<float>() == std::vector<float>{4, 4});
     CHECK(results[1].to_vector<float>() == std::vector<float>{100, 100});
     CHECK(results[2].item<float>() == 8);
-    // Without the update among what is fetched, the gradient is that of what is there now.
+    // Without the update among the fetches, the gradient reads the current value of w.
     CHECK(session.run(dw).to_vector<float>() == std::vector<float>{200, 200});
   }
 }

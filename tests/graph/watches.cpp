@@ -1,4 +1,4 @@
-// What those who watch a device's memory may do in the middle of a run: MEMORY.md, row 17.
+// Watches of a device's memory that act in the middle of a run: MEMORY.md, row 17.
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
@@ -24,7 +24,7 @@ namespace {
 
 Tensor mib(std::int64_t size) { return Tensor::zeros({size << 18}); }
 
-// A session that runs out of room for its first arena, and how one of the watches helps it.
+// A session that runs out of room for its first arena unless a watch frees some.
 struct Short {
   ClassifierGraph model;
   ClassifierData data{1024};
@@ -131,7 +131,7 @@ TEST_CASE("a watch may free what a session was given to run with or to assign", 
                                        std::vector<Tensor>().swap(cache);
                                        Feeds().swap(fed);
                                        memory::release_cached(Device::cpu());
-                                       Tensor::full({1024, 16}, 1e9);  // over what was free
+                                       Tensor::full({1024, 16}, 1e9);  // overwrites free memory
                                      });
       const std::vector<float> values = use();
       if (!watched)
@@ -273,7 +273,7 @@ TEST_CASE("a session's handle may go in a watch while another thread runs it: it
       runs.join();
     }
     CHECK(why == "");
-    CHECK(others.now() == before);  // though the step is still there
+    CHECK(others.now() == before);  // though the prepared step still exists
     CHECK_ERROR(step(data.x, data.y), SessionClosed, "closed");
   }
 }
@@ -289,7 +289,7 @@ TEST_CASE("what a watch throws is what the run throws, and nothing has changed",
     CHECK_ERROR(is_short.run(), std::runtime_error, "the user's own");
     CHECK_ERROR(mib(1), std::runtime_error, "the user's own");
   }
-  // A threshold is passed where the memory is there already: it goes back.
+  // A threshold's watch is called after the allocation: if it throws, the memory goes back.
   {
     const memory::Watch watch = memory::on_threshold(
         Device::cpu(), memory::stats(Device::cpu()).allocated.current + 1000,
@@ -323,7 +323,7 @@ TEST_CASE("a threshold tells a training to take smaller batches, which it does f
     session.run(model.train, feeds(model, data));
     CHECK(calls == 1);
     if (i > 0) CHECK(now == 1024);
-    if (rows < now) {  // and what the larger ones took goes
+    if (rows < now) {  // returns the bytes that the larger batches took
       session.suspend();
       session.resume();
     }

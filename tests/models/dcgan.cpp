@@ -1,5 +1,5 @@
-// A generator of transposed convolutions against a discriminator of convolutions (Radford, Metz &
-// Chintala, ICLR 2016), small.
+// A small DCGAN: a generator of transposed convolutions against a discriminator of convolutions
+// (Radford, Metz & Chintala, ICLR 2016).
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -34,7 +34,7 @@ struct Generator {
         first_norm(params.scope("first_norm"), 8),
         second_norm(params.scope("second_norm"), 4) {}
 
-  // noise [n, kNoise] to images [n, 1, 12, 12].
+  // Maps noise [n, kNoise] to images [n, 1, 12, 12].
   Tensor operator()(const Tensor& noise, Phase phase) const {
     const Tensor points = unsqueeze(unsqueeze(noise, 2), 3);
     return third(relu(second_norm(second(relu(first_norm(first(points), phase))), phase)));
@@ -50,13 +50,13 @@ struct Discriminator {
         second(params.scope("second"), 4, 8, {.stride = 2, .padding = 1}),
         head(params.scope("head"), 72, 1) {}
 
-  // A logit for each image: how true it looks.
+  // Returns a logit for each image; a large one says that the image is real.
   Tensor operator()(const Tensor& images) const {
     return head(flatten(leaky_relu(second(leaky_relu(first(images), 0.2)), 0.2)));
   }
 };
 
-// What a step computes of each player, from the images and the noise.
+// The two players and their training steps.
 struct Game {
   Parameters of_generator, of_discriminator;
   Generator generator;

@@ -1,4 +1,4 @@
-// Models called with other weights, trained in part, and described.
+// Models called with substituted weights, trained in part, and described.
 #include <sstream>
 
 #include "ebb/core/autodiff/check_gradient.h"
@@ -32,8 +32,8 @@ struct Task {
   Tensor x, y;
 };
 
-// The loss on `query` of a model with these weights after a step of gradient descent on `support`
-// (MAML's of one task), with the history of both.
+// MAML's loss of one task: takes a gradient step on `support` from these weights and returns the
+// loss on `query`, with the history of both.
 template <class Make>
 Tensor adapted_loss(const Parameters& params, const Make& make, const Tensors& weights,
                     const Task& support, const Task& query) {
@@ -48,8 +48,8 @@ Tensor adapted_loss(const Parameters& params, const Make& make, const Tensors& w
 
 Tensor drawn(const Shape& shape) { return normal(shape, {.dtype = DType::f64}); }
 
-// The gradient of |F t - y|^2 / n at t = (weights, bias), where the rows of F are (x, 1); and what
-// its derivative makes of a vector.
+// Least squares |F t - y|^2 / n at t = (weights, bias), where the rows of F are (x, 1): its
+// gradient, and its Hessian times a vector.
 struct LeastSquares {
   explicit LeastSquares(const Task& task) : y(task.y.to_vector<double>()) {
     const Doubles x = task.x.to_vector<double>();
@@ -96,7 +96,8 @@ TEST_CASE("the gradient through a step is that of the closed form, in both modes
   set_seed(Seed{4});
   const Task support{drawn({5, 2}), drawn({5, 1})}, query{drawn({4, 2}), drawn({4, 1})};
   const Doubles t = {0.5, -1.5, 0.25};
-  // At u = t - rate g(t) the loss has the gradient (1 - rate H) g'(u), H being that of g.
+  // g is the gradient on `support`, H its derivative, g' the gradient on `query`. The loss at
+  // u = t - rate g(t) has the gradient (1 - rate H) g'(u).
   const LeastSquares inner(support);
   const Doubles outer = LeastSquares(query).slope(minus(t, kRate, inner.slope(t)));
   const Doubles expected = minus(outer, kRate, inner.curvature_times(outer));
@@ -149,7 +150,7 @@ TEST_CASE("the gradient through a step of deeper models is that of differences",
     const GradientCheck checked = check_gradient(loss, weights, {.tolerance = 1e-6});
     INFO(checked.report);
     CHECK(checked);
-    // To the parameters themselves, as to the tensors above.
+    // The parameters themselves get the same gradients as tensors in their place.
     loss(params.tensors()).backward();
     Tensors leaves;
     for (const Tensor& weight : weights) leaves.push_back(weight.clone().with_grad());
@@ -187,7 +188,7 @@ TEST_CASE("a model made of substitutes declares nothing, and shares the state", 
   const models::Dense of_graph(symbolic, 2, 1);
   CHECK(symbolic.with(symbolic.tensors()).is_symbolic());
   CHECK_FALSE(params.with(params.tensors()).is_symbolic());
-  // Substitutes of substitutes, and of the original once more.
+  // Substitutes can be substituted in turn, also by the originals.
   CHECK(other.with(norm.tensors())["shift"].impl() == params["norm.shift"].impl());
 }
 
@@ -305,7 +306,7 @@ TEST_CASE("a graph's step takes no gradient of what is frozen", "[trainable]") {
   };
   const memory::Plan whole = plan(false), part = plan(true);
   CHECK(part.nodes < whole.nodes);
-  // Two moments of 64 x 256 and 256 f32, each in blocks of 512 bytes.
+  // The frozen part saves two moments of 64 x 256 and 256 f32, each in blocks of 512 bytes.
   CHECK(whole.optimizer_state_bytes - part.optimizer_state_bytes == 2 * (65536 + 1024));
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 2});

@@ -1,5 +1,5 @@
-// The models against PyTorch's (tests/golden/make_models.py): forward, gradients, ten steps of
-// Adam.
+// Forward pass, gradients and ten steps of Adam of the models, against PyTorch's
+// (tests/golden/make_models.py).
 #include "ebb/tests/golden/golden.h"
 
 #include "ebb/core/ops/loss.h"
@@ -21,18 +21,19 @@ namespace {
 constexpr int kSteps = 10;
 
 double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-10; }
-// Of what ten steps of Adam make: a gradient near 0 is divided by its own size, rounding and all.
+// Tolerance after ten steps of Adam, which divides a gradient near 0 by its own size, rounding
+// included.
 double tolerance_after(DType dtype) { return dtype == DType::f32 ? 1e-4 : 1e-10; }
 
-// Not of the bias of attention's keys: it moves all scores of a query alike, so that its gradient
-// is what rounding leaves of zero, and its place after Adam is anything.
+// Whether a parameter's gradient is determined. The bias of attention's keys moves all scores of a
+// query alike: its gradient is the rounding error of zero, and Adam moves it anywhere.
 bool is_determined(const std::string& name) { return name != "attention.key.bias"; }
 
 struct MlpProblem {
   static std::string file(DType dtype) { return std::string("mlp_") + name(dtype); }
   explicit MlpProblem(const Parameters& parameters) : model(parameters, {12, 16, 8, 5}) {}
 
-  // What the golden file names, in this order; the loss is last.
+  // Names in the golden file of the outputs of forward(), in order; the loss comes last.
   std::vector<std::string> outputs() const { return {"scores"}; }
   Tensors forward(const Tensor& x, const Tensor& y) const {
     const Tensor scores = model(x);

@@ -1,4 +1,4 @@
-// What is of GRUs alone; the rest is in recurrent.cpp.
+// Behaviour that GRUs alone have; the rest is in recurrent.cpp.
 #include "ebb/models/gru.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST_CASE("a length that cannot be makes its row of a GRU NaN and no other, grad
     for (const float value : reshape(dx[1], {-1}).to_vector<float>()) CHECK(std::isnan(value));
     for (const float value : reshape(dx[2], {-1}).to_vector<float>()) CHECK(!std::isnan(value));
   }
-  // Of one layer, where no NaN comes from the step before or the layer below.
+  // With one layer and with one step, NaN comes neither from a layer below nor from a step before.
   const models::Gru plain(parameters.scope("plain"), 3, {.hidden = 5});
   for (const Tensor& sequence : {x, slice(x, 0, 1, {.axis = 1})}) {
     const Tensor leaf = sequence.detach().with_grad();
@@ -116,7 +116,7 @@ TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
   };
   const std::size_t bytes = weights.input.bytes() + weights.recurrent.bytes();
   CHECK(peak({x, weights.input, weights.recurrent}) >= peak({x}) + bytes);
-  // That by a temporary lies in its memory.
+  // The gradient by a temporary is written over the temporary.
   const auto peak_of = [&](bool is_temporary) {
     const Tensor given = leaf({4, 6, 64});
     const Tensor loss = sum(gru(is_temporary ? given * 2 : given, {&weights, 1}).sequence);

@@ -1,4 +1,4 @@
-// Models of 16 bits: they train, in both modes alike, and keep half the bytes.
+// 16-bit models: they train, alike in both modes, and keep half the bytes.
 #include <cmath>
 #include <functional>
 #include <tuple>
@@ -20,13 +20,13 @@ namespace {
 using Loss = std::function<Tensor(const Tensor& x, const Tensor& y)>;
 using Doubles = std::vector<double>;
 
-// Something to learn, and a model whose parameters are declared when it is made.
+// Data to learn from, and a model that declares its parameters when it is made.
 struct HalfTask {
   Tensor x, y;
   Loss (*model)(const Parameters& parameters);
 };
 
-// Which of two numbers is larger.
+// Task: which of two numbers is larger.
 HalfTask larger_of_two(DType dtype) {
   set_seed(Seed{3});
   const Tensor x = uniform({48, 2}, {.low = -1});
@@ -40,7 +40,7 @@ HalfTask larger_of_two(DType dtype) {
           }};
 }
 
-// The mean of a sequence.
+// Task: the mean of a sequence.
 HalfTask mean_of_sequence(DType dtype) {
   set_seed(Seed{3});
   const Tensor x = cast(uniform({32, 8, 1}, {.low = -1}), dtype);
@@ -82,7 +82,7 @@ Doubles train_as_graph(const HalfTask& task, DType dtype, int steps) {
   return losses;
 }
 
-// What is held by tensors that a backward pass will read.
+// Bytes of tensors that a backward pass will read.
 std::size_t kept_bytes(DType dtype) {
   const auto held = [] {
     return memory::stats(Device::cpu())
@@ -109,7 +109,7 @@ TEST_CASE("Models of 16 bits learn, and the same in both modes", "[models][half]
       CHECK(train_as_graph(task, dtype, steps) == losses);
       CHECK(losses.back() < enough);
       CHECK(losses.back() < losses.front() / 2);
-      // Not far from float, which starts at the same values but for rounding.
+      // The losses are near to float's, whose initial values differ by rounding alone.
       const Doubles single = train_eagerly(make(DType::f32), DType::f32, steps);
       CHECK(std::abs(losses.front() - single.front()) < 0.02 * (1 + single.front()));
       CHECK(std::abs(losses.back() - single.back()) < 0.1 * single.front());
@@ -121,7 +121,7 @@ TEST_CASE("What a model of 16 bits keeps for its gradient is half as large", "[m
   CHECK(kept_bytes(DType::bf16) * 2 == single);
   CHECK(kept_bytes(DType::f16) * 2 == single);
 
-  // In a plan: of parameters, gradients and what is fed as well; not of an optimizer's state.
+  // A plan halves parameters, gradients and feeds as well, but not the optimizer's state.
   const auto plan_of = [](DType dtype) {
     Graph graph;
     const Parameters parameters(graph, Seed{1}, dtype);

@@ -1,4 +1,4 @@
-// What the models are made of, and that they are the same in both modes.
+// Layers and models: their parameters, initial values and options, equal in both modes.
 #include <functional>
 #include <stdexcept>
 
@@ -112,7 +112,7 @@ TEST_CASE("a model that does not fit declares nothing, so that a smaller one may
       }
     }
     allocator.fail_allocation_after(~std::size_t{0});
-    CHECK(n + 1 == parameters.entries().size());  // one allocation for each
+    CHECK(n + 1 == parameters.entries().size());  // one allocation for each parameter
     CHECK(parameters.states().size() == 1);
   }
 }
@@ -255,7 +255,8 @@ TEST_CASE("a transposed convolution starts so that it keeps the variance of what
         {.kernel = 4, .stride = 2, .padding = 1, .groups = 4, .activation = activation});
     return values_of(parameters[std::string(name) + ".weight"]);
   };
-  // A stride of 2 and a kernel of 4: 2 * 2 taps of 20 channels meet in an element.
+  // With a stride of 2 and a kernel of 4, 2 * 2 taps of 20 channels contribute to an output
+  // element.
   double square_sum = 0;
   const std::vector<double> he = weights("relu", Activation::relu);
   for (const double value : he) square_sum += value * value;
@@ -265,7 +266,8 @@ TEST_CASE("a transposed convolution starts so that it keeps the variance of what
   const auto [low, high] = range(glorot, 0, glorot.size());
   CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
 
-  // Both strides count, and where they are larger than the kernel at least one tap does.
+  // Fan-in divides by both strides. At least one tap counts where a stride is larger than the
+  // kernel.
   const auto bound = [](const Size2d& stride) {
     const Parameters p(Device::cpu(), Seed{4});
     models::ConvTranspose2d(p, 2, 300, {.kernel = 2, .stride = stride});
@@ -398,7 +400,7 @@ TEST_CASE("a forecaster learns as from the last step of its sequence, without th
           "[models]") {
   const std::int64_t batch = 4, time = 64, hidden = 8;
   const models::LstmOptions options{.hidden = hidden, .layers = 2};
-  // The plan's bytes if nothing shared memory, and the losses of three steps.
+  // Returns the plan's bytes if nothing shared memory, and the losses of three steps.
   const auto train = [&](bool from_sequence) {
     Graph graph;
     const Parameters parameters(graph, Seed{2});
@@ -428,8 +430,8 @@ TEST_CASE("a forecaster learns as from the last step of its sequence, without th
   const auto [with, expected] = train(true);
   const auto [without, losses] = train(false);
   CHECK(losses == expected);
-  // In its place there is what the layers hold at last, [2, 4, 8], and its gradient, 512 bytes
-  // each; who reads the sequence alone leaves the former out.
+  // Instead of the sequence's gradient, the forecaster has the final hidden states, [2, 4, 8], and
+  // their gradient, 512 bytes each. A graph that reads the sequence alone omits these states.
   const auto sequence = static_cast<std::size_t>(batch * time * hidden) * sizeof(float);
   CHECK(with - without == sequence - 2 * 512);
 }

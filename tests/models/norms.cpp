@@ -1,4 +1,4 @@
-// Normalisations against PyTorch's (tests/golden/make_norms.py), and what running statistics do.
+// Normalisations against PyTorch's (tests/golden/make_norms.py), and running statistics.
 #include "ebb/models/norm.h"
 
 #include "ebb/core/base/error.h"
@@ -16,7 +16,7 @@ namespace ebb::tests {
 namespace {
 
 double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-4 : 1e-11; }
-// Gradients that nearly cancel: PyTorch's own of f32 are up to 5e-4 from those of f64.
+// These gradients nearly cancel: PyTorch's own in f32 differ from its f64 by up to 5e-4.
 double tolerance_of_gradients(DType dtype) { return dtype == DType::f32 ? 1e-3 : 1e-11; }
 
 struct Norms {
@@ -86,7 +86,7 @@ TEST_CASE("normalisations in a session compute and learn what PyTorch's do", "[m
   session.restore(golden.path());
   const Feeds feeds = {{x, golden["x"]}, {y, golden["y"]}};
   const auto state = [&](const char* name) { return session.value(parameters[name]); };
-  // Reading what evaluates updates nothing; a step does, once, in its own run.
+  // Evaluation updates nothing; a training step updates once, in its own run.
   static_cast<void>(session.run(evaluated, feeds));
   CHECK(bit_equal(state("batch.running_mean"), golden["batch.running_mean"]));
   std::vector<double> losses;
@@ -112,7 +112,7 @@ TEST_CASE("the running statistics of 16 bits are f32, and those of a batch enter
   CHECK(values_of(parameters["running_mean"]) == std::vector<double>{1, 2});
   CHECK(values_of(parameters["running_variance"]) == std::vector<double>{1.5, 4.5});
   CHECK_FALSE(parameters["running_mean"].requires_grad());
-  const Tensor z = norm(x);  // changes nothing
+  const Tensor z = norm(x);  // inference changes nothing
   CHECK(values_of(parameters["running_mean"]) == std::vector<double>{1, 2});
   CHECK(z.shape() == x.shape());
 }

@@ -1,4 +1,4 @@
-// Sequences of their own lengths, and both ways, against PyTorch's
+// Recurrent models over sequences of different lengths, one way and both, against PyTorch's
 // (tests/golden/make_recurrent.py).
 #include <cmath>
 
@@ -23,7 +23,7 @@
 namespace ebb::tests {
 namespace {
 
-// What differs between the models. run() gives the sequence and the final states.
+// Differences between the models. run() returns the sequence and the final states.
 struct OfLstm {
   using Model = models::Lstm;
   static constexpr const char *kName = "lstm", *kBoth = "both";
@@ -51,7 +51,8 @@ struct OfGru {
 
 constexpr const char* kOutputs[] = {"sequence", "hidden", "cell"};
 
-// Forward, and the gradients of sum(sequence^2) + sum(hidden cell), of a GRU + sum(hidden^2).
+// Checks outputs and gradients. The loss is sum(sequence^2) + sum(hidden * cell), for a GRU
+// sum(sequence^2) + sum(hidden^2).
 template <class Of>
 struct Problem {
   Problem(const Parameters& parameters, const Golden& file, bool both)
@@ -94,7 +95,7 @@ TEMPLATE_TEST_CASE(
     OfLstm, OfGru) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const bool both = GENERATE(false, true);
-  const Poisoned poisoned;  // what is behind an end is not read before it is written
+  const Poisoned poisoned;  // nothing behind an end is read before it is written
   const Golden golden(std::string("recurrent_") + name(dtype));
   const Parameters parameters(Device::cpu(), Seed{1}, dtype);
   const Problem<TestType> problem(parameters, golden, both);
@@ -230,7 +231,7 @@ TEST_CASE("a length that cannot be makes its row NaN and no other", "[models]") 
       for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(std::isnan(value));
     CHECK(bit_equal(out.sequence[2], lstm(x).sequence[2]));
   }
-  // Of one step and one layer, where no NaN comes from before or below.
+  // With one step and one layer, NaN comes neither from a step before nor from a layer below.
   const models::Lstm plain(parameters.scope("plain"), 3, {.hidden = 5});
   const Tensor cell =
       plain(slice(x, 0, 1, {.axis = 1}), {.lengths = Tensor::from({1, -1, 1})}).cell[0];
@@ -263,11 +264,11 @@ TEST_CASE("a sequence without steps hands its initial state on, and that one's g
 
 TEST_CASE("two ways without gradients free what each has read before they are put side by side",
           "[models][memory]") {
-  if (on_cuda()) return;  // there the workspace of a pass is most of it
+  if (on_cuda()) return;  // there workspace is most of a pass
   const Parameters parameters(Device::cpu());
   const models::Gru gru(parameters.scope("gru"), 64, {.hidden = 32, .bidirectional = true});
   const models::Lstm lstm(parameters.scope("lstm"), 64, {.hidden = 32, .bidirectional = true});
-  const Tensor x = normal({4, 256, 64});  // as large as what both ways give
+  const Tensor x = normal({4, 256, 64});  // as large as the output of both ways
   const NoGrad no_grad;
   const std::size_t before = memory::stats(Device::cpu()).allocated.current;
   const auto taken = [&](const auto& model) {

@@ -21,7 +21,7 @@ namespace {
 using Doubles = std::vector<double>;
 using models::Pooling;
 
-// The head's scores of what the steps [time, features] of one sequence become, in plain loops.
+// Scores of the head for the pooled steps [features] of one sequence, in plain loops.
 Doubles scores_of(const Doubles& pooled, const Parameters& head) {
   const Doubles w = values_of(head["weight"]), b = values_of(head["bias"]);
   Doubles scores = b;
@@ -57,7 +57,7 @@ TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in b
       const Tensor scores = model(x, {.lengths = lengths});
       REQUIRE(scores.shape() == Shape{4, 4});
       const models::Lstm lstm(Parameters(Device::cpu(), Seed{1}, DType::f64).scope("lstm"), 2,
-                              options.lstm);  // of the same values, by name
+                              options.lstm);  // same values, by name
       for (std::int64_t i = 0; i < 4; ++i) {
         const std::int64_t length = lengths.item<std::int32_t>({i});
         Doubles pooled(both ? 6 : 3, pooling == Pooling::max ? -1.0 : 0.0);
@@ -88,7 +88,7 @@ TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in b
 
 TEST_CASE("a classifier of codes learns which symbol a sequence has, and what it is made of",
           "[models][sequence]") {
-  // Whether code 1 comes at all, in sequences of one to eight codes.
+  // The label is whether code 1 occurs, in sequences of one to eight codes.
   set_seed(Seed{2});
   const std::int64_t count = 64;
   const Tensor codes = randint(0, 6, {count, 8}, {.dtype = DType::i32}),

@@ -1,4 +1,4 @@
-// What PyTorch has trained (tests/golden/make_torch_weights.py) computes the same here.
+// Weights that PyTorch trained (tests/golden/make_torch_weights.py) compute the same results here.
 #include "ebb/core/parameters/torch_weights.h"
 
 #include <cstring>
@@ -192,7 +192,7 @@ TEST_CASE(
   load_torch(params, golden.path(), rules);
   CHECK(bit_equal(params["weight"], transpose(golden["fc.2.weight"])));
   CHECK_NOTHROW(params["weight"].to_vector<float>());
-  CHECK_THROWS_AS(loss.backward(), Error);  // by weights that are no more
+  CHECK_THROWS_AS(loss.backward(), Error);  // the load has replaced the weights that it reads
 
   Parameters twin(Device::cpu().twin());
   const models::Dense same(twin, 4, 3);
@@ -280,7 +280,7 @@ TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no ele
   CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::lstm}}), FileError,
               "\"0.bias\", which is i32[2] here, would be read from \"a.bias_hh_l0\", i32[2]");
 
-  // "ab" is no part of "a".
+  // The prefix "a" does not match "ab".
   const Parameters empty(Device::cpu());
   empty.declare("weight", {0, 3}, initializers::zeros());
   save_safetensors(file, {{"a.weight", Tensor::zeros({3, 0})}, {"ab.bias", Tensor::zeros({3})}});

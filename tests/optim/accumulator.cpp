@@ -41,7 +41,7 @@ std::vector<optim::Optimizer> optimizers() {
           optim::Optimizer(std::make_shared<OwnAdam>(), 0.01)};
 }
 
-// Sizes that add up to `total`.
+// Cuts `total` into random sizes.
 std::vector<std::int64_t> cut(std::int64_t total, std::mt19937& random) {
   std::vector<std::int64_t> sizes;
   while (total > 0) {
@@ -51,7 +51,7 @@ std::vector<std::int64_t> cut(std::int64_t total, std::mt19937& random) {
   return sizes;
 }
 
-// A training program in one of the modes.
+// A training program in one of the two modes.
 struct Program {
   virtual ~Program() = default;
   virtual void whole(const Tensor& x, const Tensor& y) = 0;
@@ -189,7 +189,7 @@ TEST_CASE("accumulated gradients are counted as gradients, also those that were 
         .by_category[static_cast<std::size_t>(memory::Category::gradient)]
         .current;
   };
-  // Two weights, two biases and the count, rounded up to 512 bytes each.
+  // Bytes of two weights, two biases and the count, each rounded up to 512.
   constexpr std::size_t kBytes = 1024 + 512 + 512 + 512 + 512;
   const TemporaryFolder folder;
   const std::size_t before = gradient_bytes();
@@ -203,7 +203,7 @@ TEST_CASE("accumulated gradients are counted as gradients, also those that were 
   CHECK(gradient_bytes() == before);
   Eager loaded{optim::Adam()};
   loaded.parameters.load(folder.path("f"));
-  // A file does not say what a slot is for; the next micro-step does.
+  // A file does not record a slot's category; the next micro-step sets it.
   loaded.micro(data.x, data.y);
   CHECK(gradient_bytes() - before == kBytes);
 }
@@ -225,7 +225,7 @@ TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
 
 namespace {
 
-// a and b, each with a gradient of the number that a micro-step is given.
+// Parameters a and b. Each has as its gradient the number given to a micro-step.
 struct Pair {
   explicit Pair(const Parameters& parameters) : parameters(parameters) {
     for (const char* name : {"a", "b"})

@@ -1,4 +1,4 @@
-// Moving averages of parameters: their names, what a swap exchanges, files, and memory.
+// Moving averages of parameters: names, swaps, files and memory.
 #include "ebb/optim/average.h"
 
 #include <limits>
@@ -107,7 +107,7 @@ TEST_CASE("a graph's averages are eager's, bit for bit, and come after the step"
   CHECK(bit_equal(session.value(p["x"]), eager["average.x"]));
   CHECK(bit_equal(session.value(p["average.x"]), eager["x"]));
 
-  // Fetching a loss neither averages nor swaps.
+  // Fetching a loss neither updates the average nor swaps.
   session.run(loss);
   CHECK(session.value(p["average.updates"]).item<std::int64_t>() == 5);
   CHECK(bit_equal(session.value(p["x"]), eager["average.x"]));
@@ -163,12 +163,12 @@ TEST_CASE("averages are one copy, counted as parameters, and an update in place 
   const std::size_t one = memory::stats(Device::cpu()).allocated.current;
   const MovingAverage average(p);
   const memory::Stats after = memory::stats(Device::cpu());
-  CHECK(after.allocated.current - one == kBytes + 512);  // and the count
+  CHECK(after.allocated.current - one == kBytes + 512);  // the averages and the count
   CHECK(state(after, memory::Category::parameter) - state(before, memory::Category::parameter) ==
         2 * kBytes + 512);
   const memory::PeakScope peak(Device::cpu());
   average.update();
-  CHECK(peak.bytes() - after.allocated.current == 512);  // the decay
+  CHECK(peak.bytes() - after.allocated.current == 512);  // the scalar of the decay
   CHECK(memory::stats(Device::cpu()).allocated.current == after.allocated.current);
 }
 

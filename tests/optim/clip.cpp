@@ -1,5 +1,4 @@
-// Clipped gradients: what an optimizer makes of them by itself is what it makes of those that the
-// functions have clipped.
+// Clipped gradients: an optimizer's own clipping equals clipping by the public functions.
 #include "ebb/optim/clip.h"
 
 #include "ebb/core/base/error.h"
@@ -39,11 +38,11 @@ std::vector<optim::Optimizer> optimizers(const Clip& clip) {
           optim::Optimizer(std::make_shared<Momentum>(), 0.1, {}, clip)};
 }
 
-// Each of a kind, one that clips and one that does not.
+// Clips of each kind: one whose limit is exceeded, one whose limit is not.
 const Clip kClips[] = {{.value = 1},  {.value = 1e3},     {.norm = 1},
                        {.norm = 1e3}, {.global_norm = 1}, {.global_norm = 1e3}};
 
-// What two f32 programs of three steps may differ by, with gradients that 16 bits round.
+// Tolerance between two programs of three steps, by the parameters' dtype: 16 bits round gradients.
 double near(DType dtype) { return dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 1e-6 : 2e-2; }
 
 Values in_doubles(const Values& values) {
@@ -140,7 +139,7 @@ TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][c
     Tensors gradients;
     double squares = 0;
     for (int i = 0; i < 900; ++i) {
-      const std::int64_t n = i == 7 ? 100'003 : i % 3;  // none at all, too
+      const std::int64_t n = i == 7 ? 100'003 : i % 3;  // empty parameters, too
       p.declare("p" + std::to_string(i), {n}, initializers::zeros());
       std::vector<double> values(static_cast<std::size_t>(n), i % 8);
       if (i == 7)
@@ -149,7 +148,7 @@ TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][c
       for (const double value : values) squares += value * value;
     }
     optim::Sgd({.learning_rate = 1, .clip = {.global_norm = 1}}).apply(gradients, p);
-    const double expected = -5 / std::sqrt(squares);  // of a gradient of 5
+    const double expected = -5 / std::sqrt(squares);  // for a gradient of 5
     const double got = cast(slice(p["p5"], 0, 1), DType::f64).item<double>();
     CAPTURE(name(dtype), expected, got);
     CHECK(std::abs(got / expected - 1) < (dtype == DType::bf16 ? 4e-3 : 1e-6));
@@ -177,7 +176,7 @@ TEST_CASE("norms are those of all elements, and what is not there stays so", "[o
   CHECK(optim::clip_by_value({a, -b}, 3.5)[1].to_vector<float>() == std::vector<float>{-3.5f});
   CHECK(optim::global_norm({Tensor::zeros({0})}).item<double>() == 0);
 
-  // They have gradients of their own: d|x| / dx = x / |x|.
+  // The functions are differentiable: d|x| / dx = x / |x|.
   const Tensor x = Tensor::from({3.0, 4.0}).with_grad();
   const Tensor unit = gradients(optim::global_norm({x}), {x})[0];
   CHECK(distance(values_of(unit), {0.6, 0.8}) < 1e-15);
@@ -215,7 +214,7 @@ TEST_CASE("clipping to a norm takes 4 KiB while a step is made, and no copy of a
                              const Parameters p(device, Seed{1});
                              p.declare("x", {1 << 16}, initializers::zeros());
                              p.declare("y", {1 << 16}, initializers::zeros());
-                             // All gradients are there while the step is made.
+                             // Both gradients live throughout the step.
                              const Tensor gradient = Tensor::full({1 << 16}, 1, DType::f32, device);
                              const Tensors gradients = {gradient, gradient};
                              optim::Adam({.clip = clip}).apply(gradients, p);

@@ -1,4 +1,4 @@
-// Update rules against PyTorch's (tests/golden/make_optimizers.py), in both modes.
+// Update rules in both modes, against PyTorch's (tests/golden/make_optimizers.py).
 #include "ebb/tests/golden/golden.h"
 
 #include <functional>
@@ -68,7 +68,7 @@ std::map<std::string, optim::Optimizer> cases() {
 struct Problem {
   explicit Problem(DType dtype) : dtype(dtype), golden(std::string("optimizers_") + name(dtype)) {}
 
-  // Declares w and b. The sum of each times its gradient has that gradient.
+  // Declares w and b. The gradients of loss(dw, db) are exactly dw and db.
   void declare(const Parameters& parameters) {
     w = parameters.declare("w", {5, 3}, initializers::zeros());
     b = parameters.declare("b", {3}, initializers::zeros());
@@ -77,7 +77,7 @@ struct Problem {
   Tensor gradient(const std::string& which, int step) const {
     return select(golden["gradient." + which], 0, step);
   }
-  // How far the parameters are from PyTorch's after `step` steps.
+  // Distance of a parameter from PyTorch's after `step` steps.
   double error(const std::string& rule, const std::string& which, const Tensor& value,
                int step) const {
     return distance(value, select(golden[rule + '.' + which], 0, step - 1));

@@ -1,4 +1,4 @@
-// Several optimizers that accumulate, each for a part of the parameters: MEMORY.md, row 15.
+// Several accumulating optimizers, each for a part of the parameters: MEMORY.md, row 15.
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/loss.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kTogether = 24;
 
-// The two layers of a network, each with an optimizer of its own.
+// A network of two layers, each with an optimizer of its own.
 struct Model {
   explicit Model(const Parameters& parameters, const optim::Optimizer& second)
       : net(parameters, {12, 6, 5}, {.activation = Activation::tanh}),
@@ -65,7 +65,8 @@ std::size_t gradient_bytes() {
       .current;
 }
 
-// a and b, each in a group of its own, with a gradient of the number that a micro-step is given.
+// Parameters a and b, each in a group of its own. Each has as its gradient the number given to a
+// micro-step.
 struct GroupPair {
   explicit GroupPair(const Parameters& parameters) : parameters(parameters) {
     for (const char* name : {"a", "b"})
@@ -102,7 +103,7 @@ TEST_CASE("micro-batches give the whole batch's update by each group's optimizer
         in_parts.micro(part(x(), begin, end), part(y(), begin, end));
       check_near(micro, whole);
     }
-    // What is left over.
+    // flush() updates by an incomplete batch.
     for (const auto& [begin, end] : {std::pair{0, 7}, {7, 10}})
       in_parts.micro(part(x(), begin, end), part(y(), begin, end));
     check_near(micro, whole);
@@ -159,7 +160,7 @@ TEST_CASE("groups accumulate in one set of gradients and two numbers each",
     };
     const std::size_t before = gradient_bytes();
     step();
-    // Two weights and two biases, and a count for each group.
+    // Bytes of two weights and two biases, and a count for each group.
     CHECK(gradient_bytes() - before == 1024 + 512 + 512 + 512 + (in_groups ? 2 : 1) * 512);
     const std::size_t held = memory::stats(Device::cpu()).allocated.current;
     const memory::PeakScope peak(Device::cpu());
@@ -167,7 +168,7 @@ TEST_CASE("groups accumulate in one set of gradients and two numbers each",
     CHECK(memory::stats(Device::cpu()).allocated.current == held);
     return peak.bytes() - held;
   };
-  // Beside what one accumulator takes, a group takes its rate, and its count and gate until then.
+  // A second group takes at most three scalars beyond one accumulator's peak: rate, count and gate.
   CHECK(peak_of(true) <= peak_of(false) + 3 * 512);
 }
 
@@ -191,7 +192,7 @@ TEST_CASE("a frozen group counts with the others, and drops what it has accumula
       const double after = -rate * (flushed ? 100 : 200);
       CHECK(p[name(trained)].item<double>() == after);
       CHECK(p[name(frozen)].item<double>() == 0);
-      // Thawed in the middle of a batch: it ends with that of the others.
+      // A group that is thawed in the middle of a batch ends its batch together with the others.
       pair.micro(number(2));
       pair.freeze(frozen, false);
       pair.micro(number(2));

@@ -97,7 +97,8 @@ TEST_CASE("a group that is frozen is passed over", "[optim][groups]") {
 
   const Parameters p(Device::cpu(), Seed{1});
   freeze(p);
-  // As where a frozen part is computed without a history, to save its memory.
+  // A loss may miss a frozen group altogether, as when that part is computed without a history to
+  // save memory.
   optim::minimize(sum(p["head.w"]), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
   const Values before = values_of(p);
   CHECK_ERROR(
@@ -117,7 +118,7 @@ TEST_CASE("a group that is frozen is passed over", "[optim][groups]") {
 
 TEST_CASE("a step of many groups takes time in step with them", "[optim][groups]") {
   const auto seconds = [](int layers) {
-    const Parameters p(Device::cpu().twin(), Seed{1});  // nobody else's work counts
+    const Parameters p(Device::cpu().twin(), Seed{1});  // other work does not count
     std::vector<optim::ParameterGroup> groups;
     for (int i = 0; i < layers; ++i) {
       groups.push_back({p.scope("layer" + std::to_string(i)), optim::Sgd()});

@@ -1,4 +1,4 @@
-// Optimizers of parameters of 16 bits: what they round, and what they do not.
+// Optimizers of 16-bit parameters: state, sums and options are not rounded to 16 bits.
 #include <cmath>
 
 #include "ebb/core/base/error.h"
@@ -38,7 +38,7 @@ Training training_with(const optim::Optimizer& optimizer, DType dtype) {
           .dtype = dtype};
 }
 
-// Its slot would lose what is added.
+// A rule with a 16-bit slot, in which small increments would be lost.
 struct InHalves final : optim::Rule {
   const char* name() const noexcept override { return "in_halves"; }
   std::span<const char* const> slots() const noexcept override { return kSlots; }
@@ -83,18 +83,19 @@ TEST_CASE("Adam on 16 bits is Adam in double, with its parameter alone rounded",
       CHECK(std::abs(squares[i] - v[i]) < 1e-6 * (1 + v[i]));
       other += values[i] != model[i];
     }
-    CHECK(other <= 1);  // float arithmetic may stand on the other side of a halfway point
+    CHECK(other <= 1);  // float arithmetic may fall on the other side of a halfway point
   }
 }
 
 TEST_CASE("Options that 16 bits cannot hold are not rounded to them", "[optim][half]") {
   for (const DType half : kHalves) {
-    // An epsilon of 1e-8 is 0 in f16, and 0 / 0 no update.
+    // An epsilon of 1e-8 would be 0 in f16, and the update 0 / 0.
     const Parameters parameters(Device::cpu(), Seed{1}, half);
     const Tensor p = parameters.declare("p", {3}, initializers::constant(1));
     optim::Adam().apply({Tensor::zeros({3}, half)}, parameters);
     CHECK(doubles(p) == Doubles{1, 1, 1});
-    // With this rate, rounded, the step would be on the other side of halfway to the next number.
+    // Rounded to 16 bits, this rate would put the step on the other side of halfway to the next
+    // number.
     const double unit = half == DType::bf16 ? 0x1p-7 : 0x1p-10, rate = 1.001 * unit / 2;
     optim::Sgd({.learning_rate = rate}).apply({Tensor::full({3}, -1, half)}, parameters);
     CHECK(doubles(p) == Doubles(3, 1 + unit));
@@ -118,7 +119,7 @@ TEST_CASE("Every optimizer trains 16 bits alike in both modes, near to float", "
       const Values single = train_eagerly(training_with(optimizer, DType::f32), 8);
       CHECK(eager.at("x").dtype() == half);
       const Doubles values = doubles(eager.at("x")), expected = doubles(single.at("x"));
-      // Eight steps, each of which rounds gradient and parameter, and the first value.
+      // Eight steps round gradient and parameter each; the initial value is rounded too.
       const double allowed = 20 * (half == DType::bf16 ? 0x1p-8 : 0x1p-11);
       for (std::size_t i = 0; i < values.size(); ++i)
         CHECK(std::abs(values[i] - expected[i]) < allowed * (1 + std::abs(expected[i])));
@@ -129,7 +130,7 @@ TEST_CASE("Every optimizer trains 16 bits alike in both modes, near to float", "
 }
 
 TEST_CASE("Gradients of 16 bits are accumulated in f32", "[optim][half]") {
-  // 300 gradients of one: their sum is beyond what bf16 counts to, 256.
+  // The sum of 299 gradients of 1 is beyond 256, up to which bf16 counts.
   for (const bool fused : {true, false}) {
     const Parameters parameters(Device::cpu(), Seed{1}, DType::bf16);
     const Tensor p = parameters.declare("p", {2}, initializers::zeros());

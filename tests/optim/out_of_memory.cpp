@@ -22,7 +22,7 @@ constexpr std::size_t kNever = ~std::size_t{0};
 
 memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
 
-// Whether it went through, though the allocation after the next n failed if it came to that.
+// Whether the step succeeds when the allocation after the next n fails.
 bool survives(std::size_t n, const std::function<void()>& step) {
   allocator().fail_allocation_after(n);
   bool survived = true;
@@ -48,7 +48,7 @@ struct SmallTraining {
   const Tensor y = slice(Golden("mlp_f32")["y"], 0, 2).clone();
 };
 
-// The bits of every parameter and slot.
+// Bits of every parameter and slot.
 std::vector<std::pair<std::string, std::vector<std::byte>>> bits(const Parameters& parameters) {
   std::vector<std::pair<std::string, std::vector<std::byte>>> all;
   for (const auto* list : {&parameters.entries(), &parameters.slots()})
@@ -135,7 +135,7 @@ TEST_CASE("step() that runs out of memory has changed nothing", "[optim][row11]"
     REQUIRE(bits(training.parameters) == before);
     REQUIRE(allocated_now() == held);
   }
-  // Four moments, the count of steps and the learning rate.
+  // The step allocates four moments, the count of steps and the learning rate.
   CHECK(failures == 6);
 }
 

@@ -1,4 +1,4 @@
-// What training takes is known before: eager from the device's twin, a graph from its plan.
+// Training takes the predicted bytes: eager the figures of the device's twin, a graph its plan's.
 #include <functional>
 
 #include "ebb/core/memory/memory.h"

@@ -1,4 +1,4 @@
-// Rules of a user's own, written in public operators.
+// Rules of a user, written in public operators.
 #include "ebb/tests/optim/rules.h"
 
 #include "ebb/core/base/error.h"
@@ -20,7 +20,7 @@ optim::Optimizer own(optim::LearningRate rate, Arguments&&... arguments) {
   return {std::make_shared<Rule>(std::forward<Arguments>(arguments)...), std::move(rate)};
 }
 
-// A rule that is a function, with two slots.
+// A rule with two slots that calls a function.
 struct Scripted final : optim::Rule {
   using Update = std::function<optim::RuleResult(const optim::RuleInput&)>;
   explicit Scripted(Update update) : update_(std::move(update)) {}
@@ -147,7 +147,7 @@ TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][r
   CHECK(bit_equal(marked.at("x"), start.at("x")));
   CHECK(bit_equal(marked.at("x/scripted.b"), start.at("x")));
 
-  // Slots that change places, beside a parameter that becomes what one of them was.
+  // Slots trade places, and the parameter takes one slot's old value.
   const Values swapped = rounds(
       [](const optim::RuleInput& in) {
         return optim::RuleResult{in.slots[0], {in.parameter, reshape(in.slots[0], {4})}};
@@ -169,7 +169,8 @@ TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][r
 TEST_CASE("a rule can be made of a built-in one", "[optim][rule]") {
   const bool as_graph = GENERATE(false, true);
   const optim::Adam adam({.learning_rate = 0.1});
-  // Two slots, as Adam has; its gradients are doubled, which Adam does not notice but for epsilon.
+  // Has two slots, as Adam has. The doubled gradient makes no difference to Adam but through
+  // epsilon.
   const optim::Optimizer wrapped = scripted([&](const optim::RuleInput& in) {
     optim::RuleInput doubled = in;
     doubled.gradient = in.gradient * 2;
@@ -233,7 +234,7 @@ TEST_CASE("a rule that throws half-way has changed nothing and counted nothing",
             (way == 3 ? (steps_before + 1) / 2 : steps_before + 1 - (flushes ? 1 : 0)));
     }
 
-  // In a graph, the step that was not made leaves no node that a run could count.
+  // In a graph, a step that failed leaves no node that a run could count.
   Graph graph;
   const Parameters p(graph, Seed{1});
   two_parameters({}).declare(p);

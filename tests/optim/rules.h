@@ -32,7 +32,7 @@ struct RmsProp final : optim::Rule {
   static constexpr const char* kSlots[] = {"square_mean"};
 };
 
-// optim::Adam in operators.
+// optim::Adam, written in operators.
 struct OwnAdam final : optim::Rule {
   const char* name() const noexcept override { return "own_adam"; }
   std::span<const char* const> slots() const noexcept override { return kSlots; }

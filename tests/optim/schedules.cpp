@@ -1,4 +1,4 @@
-// Learning rates that change from step to step.
+// Learning rates that change with the step.
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/optim/adam.h"
@@ -10,7 +10,8 @@
 namespace ebb::tests {
 namespace {
 
-// The rates of steps 1, 2, ..., as a parameter that starts at 0 has them with gradients of -1.
+// Returns the rates of steps 1, 2, ..., read from a parameter that starts at 0 and has a gradient
+// of -1.
 std::vector<double> rates(const optim::LearningRate& rate, int steps, bool as_graph) {
   const optim::Sgd sgd({.learning_rate = rate});
   const auto declare = [](const Parameters& p) { p.declare("x", {1}, initializers::zeros()); };

@@ -1,4 +1,4 @@
-// What an optimizer that is given a scope updates, and whom its slots belong to.
+// Optimizers that are given a scope: the parameters they update, and the owners of their slots.
 #include <filesystem>
 
 #include "ebb/core/base/error.h"
@@ -15,7 +15,7 @@ namespace {
 
 const Initializer kUniform = initializers::uniform(-1, 1);
 
-// Two parts with two parameters each, on which one loss depends.
+// Declares two parts of two parameters each.
 void declare_parts(const Parameters& parameters) {
   for (const char* part : {"g", "d"}) {
     parameters.scope(part).declare("w", {3, 4}, kUniform);
@@ -33,7 +33,7 @@ std::int64_t count_of(const Values& values, const std::string& name) {
   return values.at(name).item<std::int64_t>();
 }
 
-// The part of `values` whose names begin with `prefix`.
+// Returns the values whose names begin with `prefix`.
 Values below(const Values& values, const std::string& prefix) {
   Values part;
   for (const auto& [name, value] : values)
@@ -76,7 +76,8 @@ TEST_CASE("a step leaves alone what the loss reads without a gradient", "[optim]
 
 TEST_CASE("optimizers on two scopes share nothing", "[optim][scope]") {
   const bool as_graph = GENERATE(false, true);
-  // Apart, each trains with the other part frozen at its start: so the losses are of one part only.
+  // Each loss is of one part alone, so that training a part alone, with the other frozen, must give
+  // the same bits.
   const auto loss = [](const Parameters& p, const char* part) {
     return sum(square(p.scope(part)["w"])) + sum(square(p.scope(part)["b"]));
   };
@@ -128,7 +129,7 @@ TEST_CASE("where scopes overlap, each optimizer has moments of its own", "[optim
   CHECK(distance(values_of(values.at("d.w/adam.first_moment")), tenth) < 1e-6);
   CHECK(distance(values_of(values.at("g.w/g.adam.first_moment")), thrice) < 1e-6);
   CHECK_FALSE(values.contains("d.w/g.adam.first_moment"));
-  // Both moved it, each by its learning rate.
+  // Both optimizers moved it, each by its learning rate.
   const Values start = train(as_graph, training_of({}), 0);
   const std::vector<double> now = values_of(values.at("g.w")), then = values_of(start.at("g.w"));
   for (std::size_t i = 0; i < now.size(); ++i) CHECK(std::abs(then[i] - now[i] - 2e-3) < 1e-5);
@@ -145,7 +146,7 @@ TEST_CASE("apply makes the step that minimize makes", "[optim][scope]") {
   };
   check_bits(train(as_graph, training_of({apply}), 3), train(as_graph, training_of({minimize}), 3));
 
-  // A gradient that is not there leaves its parameter and makes no slots.
+  // A missing gradient leaves its parameter alone and makes no slots.
   const Values some = train(as_graph, training_of({[&](const Parameters& p) {
                               Tensors gradient(4);
                               gradient[1] = p["g.b"] * 2;
@@ -162,7 +163,7 @@ TEST_CASE("apply takes parameters as gradients, with the values they had before 
           "[optim][scope]") {
   const bool as_graph = GENERATE(false, true);
   const optim::Sgd sgd({.learning_rate = 0.5});
-  // Each moves by half of the other.
+  // Each moves by half of the other's old value.
   const Values end = train(as_graph, training_of({[&](const Parameters& p) {
                              return sgd.apply({p["d.w"], p["d.b"], p["g.w"], p["g.b"]}, p);
                            }}),
@@ -192,7 +193,7 @@ TEST_CASE("apply returns the count of steps and says what does not fit", "[optim
   Graph graph;
   CHECK_ERROR(sgd.apply({w, graph.placeholder("b", DType::f32, {4})}, d), Error,
               "no gradient of 'd.b'");
-  // Of another device or a graph, the rate would be noticed only once the step has been counted.
+  // A rate on another device or in a graph must be refused before the step is counted.
   const optim::Sgd elsewhere(
       {.learning_rate = Tensor::full({}, 1, DType::f64, Device::cpu().twin())});
   CHECK_ERROR(elsewhere.apply({w, b}, d), Error, "[learning rate]");
@@ -255,7 +256,7 @@ TEST_CASE("two sets of parameters in one graph train side by side", "[optim][sco
   CHECK(student.slots().size() == 3);
   CHECK(student.slots()[0].name == "student.w/student.adam.first_moment");
 
-  // Eager, the same set goes by the same names.
+  // In eager, the same set has the same names.
   const Parameters eager(Device::cpu(), Seed{1}, {.name = "student"});
   declare(eager);
   adam.minimize(loss(eager), eager);
@@ -264,7 +265,7 @@ TEST_CASE("two sets of parameters in one graph train side by side", "[optim][sco
 
 namespace {
 
-// A GAN: each optimizer has its own set, its loss depends on both.
+// A GAN: each optimizer has its own set, and its loss depends on both sets.
 struct Pair {
   template <class Home>
   explicit Pair(const Home& home) : g(home, Seed{1}), d(home, Seed{2}) {
@@ -304,7 +305,7 @@ TEST_CASE("two unnamed sets in one graph train beside each other, as they do in 
   CHECK(session.value(pair.g["adam/step"]).item<std::int64_t>() == 3);
   CHECK(session.value(pair.d["adam/step"]).item<std::int64_t>() == 1);
 
-  // One set at a time, in files that either mode reads.
+  // Files hold one set each, and either mode reads them.
   session.save(folder.path("g"), pair.g);
   session.save(folder.path("d"), pair.d);
   other.restore(folder.path("g"), pair.g);
@@ -317,7 +318,7 @@ TEST_CASE("two unnamed sets in one graph train beside each other, as they do in 
   check_equal(session);
   check_equal(other);
 
-  // Whole sessions, in which a name would mean either.
+  // Files and copies of a whole session are refused: a name would mean either set.
   const auto refused = [&](const auto& whole) {
     for (const std::string& text :
          {std::string("two sets of Parameters have a 'w', declared (") + __FILE__,

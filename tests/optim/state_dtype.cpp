@@ -1,4 +1,4 @@
-// Slots have a dtype of their own: moments and sums wider or narrower than the parameters.
+// Slots with a dtype of their own: moments and sums wider or narrower than the parameters.
 #include <cmath>
 
 #include "ebb/core/base/error.h"
@@ -21,7 +21,7 @@ std::vector<double> doubles_of(const Tensor& tensor) {
   return cast(tensor, DType::f64).to_vector<double>();
 }
 
-// The gradient of element i in a step; no f32 holds it.
+// The gradient of element i in a step, a number that f32 cannot hold.
 double gradient_of(int step, std::int64_t i) {
   return std::sin(1.0 + 7 * step + static_cast<double>(i)) / 3;
 }
@@ -37,7 +37,7 @@ Parameters eager_parameters(DType dtype) {
   return p;
 }
 
-// What a rule keeps in double beside a parameter, which is rounded to its own dtype in each step.
+// Rules computed in double. The parameter alone is rounded to its dtype in each step.
 struct Reference {
   double x = 1, m = 0, v = 0;
 
@@ -56,7 +56,7 @@ struct Reference {
   }
 };
 
-// x and its slots after some steps with gradients of the parameters' dtype.
+// Returns x and its slots after kSteps steps with gradients of dtype `dtype`.
 Values stepped(const optim::Optimizer& optimizer, DType dtype) {
   const Parameters p = eager_parameters(dtype);
   for (int step = 1; step <= kSteps; ++step) optimizer.apply({gradient_in(step, dtype)}, p);
@@ -79,7 +79,7 @@ Values stepped_in_a_graph(const optim::Optimizer& optimizer, DType dtype) {
   return values;
 }
 
-// A rule of one's own that keeps its state in double.
+// A user's rule that keeps its state in double.
 struct Mean final : optim::Rule {
   const char* name() const noexcept override { return "mean"; }
   std::span<const char* const> slots() const noexcept override { return kSlots; }
@@ -115,7 +115,7 @@ TEST_CASE("Adam's moments are what they are in double, if kept in double, whatev
       const auto at = static_cast<std::size_t>(i);
       CHECK(std::abs(doubles_of(values.at("x/adam.first_moment"))[at] - reference.m) < 1e-15);
       CHECK(std::abs(doubles_of(values.at("x/adam.second_moment"))[at] - reference.v) < 1e-15);
-      // To the last bit, where a product that is fused with a sum does not decide it.
+      // Exact, but for rounding that a fused multiply-add changes: one ulp in f32.
       CHECK(std::abs(doubles_of(values.at("x"))[at] - reference.x) <
             (dtype == DType::f32 ? 1.3e-7 : 1e-14));
     }
@@ -179,7 +179,7 @@ TEST_CASE("a rule of one's own says the dtype of each of its slots", "[optim][dt
     CHECK(values.at("x/mean.last").dtype() == dtype);
     check_bits(stepped_in_a_graph(optimizer, dtype), values);
   }
-  // What it gives for a slot is of the slot's dtype, not of the parameter's.
+  // A slot's new value must be of the slot's dtype; the parameter's is refused.
   struct Wrong final : optim::Rule {
     const char* name() const noexcept override { return "wrong"; }
     std::span<const char* const> slots() const noexcept override { return Mean::kSlots; }
@@ -219,7 +219,7 @@ TEST_CASE("sums of accumulated gradients have a dtype of their own", "[optim][dt
   for (const optim::Optimizer& optimizer : optimizers) {
     const std::string sums_name = std::string("x/") + optimizer.rule().name() + ".accumulated";
     CAPTURE(optimizer.rule().name(), as_graph);
-    // Many small gradients beside a large one, which a sum in f32 loses.
+    // One large gradient and many small ones, which a sum in f32 loses.
     const auto run = [&](std::optional<DType> sums, std::int64_t group) {
       const optim::Accumulator accumulator(optimizer, {.samples = group, .sum_dtype = sums});
       Training training{
@@ -234,7 +234,7 @@ TEST_CASE("sums of accumulated gradients have a dtype of their own", "[optim][dt
     CHECK(waiting.at(sums_name).dtype() == DType::f64);
     CHECK(waiting.at(sums_name).item<double>() == 1 + 8 * 0x1p-26);
     CHECK(run({}, 10).at(sums_name).item<float>() == 1);
-    // The update is made with the mean as it is in double.
+    // The update uses the mean in double.
     const Values due = run(DType::f64, 9);
     CHECK(due.at(sums_name).item<double>() == 0);
     CHECK(due.at("x").dtype() == DType::f32);
@@ -266,7 +266,7 @@ TEST_CASE("a checkpoint carries state in its own dtype, and training goes on fro
   go_on(loaded, 7);
   check_bits(values_of(loaded), values_of(saved));
 
-  // In a graph: what one session saves another restores.
+  // In a graph, one session restores the file of another.
   Graph graph;
   const Parameters p(graph, Seed{1});
   p.declare("x", {kElements}, initializers::constant(1));
@@ -294,7 +294,7 @@ TEST_CASE("state in another dtype than is wanted is refused by name, and nothing
   step(wide, saved);
   saved.save(file);
 
-  // Where there is state in another dtype already.
+  // Parameters with state in another dtype refuse the file.
   const Parameters other = eager_parameters(DType::f32);
   step(narrow, other);
   Values before = values_of(other);
@@ -306,7 +306,7 @@ TEST_CASE("state in another dtype than is wanted is refused by name, and nothing
               "converted: ask for the dtype that it has");
   check_bits(values_of(other), before);
 
-  // Where there was none, it has the file's.
+  // Parameters without state take the file's dtype.
   const Parameters loaded = eager_parameters(DType::f32);
   loaded.load(file);
   before = values_of(loaded);
@@ -317,7 +317,7 @@ TEST_CASE("state in another dtype than is wanted is refused by name, and nothing
   step(optim::Adam({.name = "another"}), loaded);
   CHECK(loaded["x/adam:another.first_moment"].dtype() == DType::f32);
 
-  // In a graph, where slots are declared by the optimizers in it.
+  // In a graph, its optimizers declare the slots and their dtypes.
   Graph graph;
   const Parameters p(graph, Seed{1});
   p.declare("x", {kElements}, initializers::constant(1));

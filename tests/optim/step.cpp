@@ -1,4 +1,4 @@
-// What a step means, whatever the rule.
+// A step, whatever the rule.
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -116,7 +116,7 @@ TEST_CASE("the learning rate can be a tensor that the user assigns", "[optim]") 
 TEST_CASE("a graph's step happens where its result is fetched, and nowhere else", "[optim]") {
   Graph graph;
   const Parameters parameters(graph, Seed{1});
-  // More than a with_updates node takes.
+  // Many parameters, so that with_updates takes many inputs.
   Tensor loss;
   for (int i = 0; i < 40; ++i) {
     const Tensor term = sum(square(declare(parameters, "p" + std::to_string(i))));
@@ -132,7 +132,7 @@ TEST_CASE("a graph's step happens where its result is fetched, and nowhere else"
   CHECK(session.value(parameters["adam/step"]).item<std::int64_t>() == 1);
   const Tensor after = session.run(loss);
   CHECK(after.item<float>() < before.item<float>());
-  // Every parameter has moved by the learning rate, as Adam's first step does.
+  // Adam's first step moves every parameter by the learning rate.
   const Parameters eager(Device::cpu(), Seed{1});
   for (const auto& [name, tensor] : parameters.entries()) {
     if (name.find('/') != std::string::npos) continue;
@@ -217,7 +217,7 @@ TEST_CASE("a step of very many parameters is one node beside its updates", "[opt
 
 namespace {
 
-// Subtracts the gradient; refuses the third parameter it is given.
+// Subtracts the gradient. Refuses its third call.
 int given = 0;
 constexpr auto run_third_fails = [](const KernelContext& c) -> Status {
   if (++given == 3) return Status::refuse("is tired");
@@ -262,11 +262,11 @@ TEST_CASE(
   const Parameters fresh(Device::cpu());
   for (const char* name : {"a", "b", "c", "d"}) fresh.declare(name, {2}, initializers::constant(1));
   p.copy_from(fresh);
-  CHECK_NOTHROW(optimizer.minimize(loss(), p));  // slots of a first step that failed are gone
+  CHECK_NOTHROW(optimizer.minimize(loss(), p));  // the failed first step left no slots
   given = 0;
   CHECK_THROWS_WITH(optimizer.minimize(loss(), p), Catch::Contains("is tired"));
   p.copy_from(fresh);
-  CHECK_THROWS_AS(optimizer.minimize(loss(), p), Error);  // its count of steps is half a step's
+  CHECK_THROWS_AS(optimizer.minimize(loss(), p), Error);  // the failed step tore its count
 }
 
 }  // namespace ebb::tests

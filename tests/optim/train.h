@@ -1,4 +1,4 @@
-// Training programs that run in either mode, and everything they leave.
+// Training programs that run in either mode and return all that they leave.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -40,7 +40,7 @@ inline void check_bits(const Values& a, const Values& b) {
   }
 }
 
-// Computes a loss and makes a step with it. In a graph it is called once.
+// Computes a loss and makes a step with it. A graph calls it once.
 using Step = std::function<Tensor(const Parameters&)>;
 
 struct Training {

@@ -1,4 +1,4 @@
-// Which parameters a weight decay is for.
+// Weight decay of some parameters and not of others.
 #include "ebb/optim/weight_decay.h"
 
 #include "ebb/core/ops/arithmetic.h"

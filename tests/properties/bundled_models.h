@@ -8,21 +8,21 @@
 
 namespace ebb::tests {
 
-// Computes a loss of a batch.
+// Computes the loss of a batch.
 using Loss = std::function<Tensor(const Tensor& x, const Tensor& y)>;
 
-// A model with its loss, and what goes in.
+// A model with its loss, and the specs of its inputs and targets.
 struct BundledModel {
   std::string name;
   Spec input, target;  // of one sample, without the batch
-  // Declares the parameters; gives what computes the loss in training.
+  // Declares the parameters; returns the function that computes the loss in training.
   std::function<Loss(const Parameters&)> make;
 };
 
 // Mlp, Forecaster and Classifier, each with dropout and without.
 std::vector<BundledModel> bundled_models();
 
-// So many samples of this, always the same values.
+// Shape and values of `rows` samples; the values are the same in every call.
 Shape with_rows(const Spec& sample, std::int64_t rows);
 Tensor batch_of(const Spec& sample, std::int64_t rows, const Device& device);
 
@@ -36,9 +36,9 @@ inline constexpr Method kMethods[] = {Method::minimize, Method::minimize_own_rul
                                       Method::accumulate, Method::backward};
 const char* name(Method method) noexcept;
 
-inline constexpr std::int64_t kBatchRows = 6;  // of which two fill an accumulator
+inline constexpr std::int64_t kBatchRows = 6;  // two such batches fill an accumulator
 
-// Makes a step; gives the loss.
+// Makes a step; returns the loss.
 Tensor train(Method method, const Tensor& loss, const Tensor& x, const Parameters& parameters);
 
 }  // namespace ebb::tests

@@ -7,7 +7,7 @@
 
 namespace ebb::tests {
 
-// The plan is, byte for byte, what a session took that has run nothing else.
+// Requires that the plan equals, byte for byte, the figures of a session that has run nothing else.
 inline void check_plan(const memory::Plan& plan, const memory::Stats& session) {
   REQUIRE(plan.peak_bytes == session.allocated.peak);
   REQUIRE(plan.reserved_bytes == session.reserved.peak);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kNever = ~std::size_t{0};
 constexpr std::int64_t kMoreRows = 4 * kBatchRows;
 
-// The batches of a program: the step at `fails` is the one whose allocations fail.
+// Rows of a program's batches; the allocations of step `fails` are made to fail.
 struct Batches {
   const char* name;
   std::vector<std::int64_t> rows;
@@ -32,7 +32,7 @@ std::vector<Batches> programs() {
           {"a larger batch", {n, n, kMoreRows, n}, 2}};
 }
 
-// With state that a step writes before its optimizer does.
+// A model with state that a step writes before its optimizer runs.
 BundledModel normalised() {
   return {"normalised mlp with dropout",
           {DType::f32, {5}},
@@ -48,7 +48,7 @@ BundledModel normalised() {
           }};
 }
 
-// Those with dropout allocate what the others do and more.
+// The models with dropout: they allocate everything that the others do, and more.
 std::vector<BundledModel> models_to_fail() {
   std::vector<BundledModel> all = bundled_models();
   std::erase_if(all, [](const BundledModel& model) { return !model.name.ends_with("dropout"); });
@@ -56,12 +56,12 @@ std::vector<BundledModel> models_to_fail() {
   return all;
 }
 
-// Whose allocation it is.
+// Allocations that fail: the device's, or the host heap's.
 enum class Of { device, heap };
 
 // A step whose n-th allocation fails.
 struct Attempted {
-  bool has_failed = false;  // there was an n-th one
+  bool has_failed = false;  // there was an n-th allocation
   bool has_thrown = false;
   std::optional<float> loss = {};
 };
@@ -83,8 +83,9 @@ Attempted attempt_step(Of of, std::size_t n, FailingTraining& training, std::int
   return step;
 }
 
-// Returns how many allocations the step has; on an emulated GPU, where only every fourth of the
-// device's fails, up to three more. When one of them fails, nothing has changed.
+// Checks that nothing has changed when any one allocation of the step fails. Returns the number of
+// allocations. An emulated GPU tries only every fourth of the device's, so that the result may be
+// up to three more.
 std::size_t check(const MakeTraining& make, const Batches& batches, const Device& device,
                   Of of = Of::device) {
   const auto at_start = device.runtime().allocator().allocated_bytes();
@@ -99,7 +100,7 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
   std::ptrdiff_t live = 0;
   std::size_t n = 0;
   for (bool has_failed = true; has_failed; n += has_failed ? stride : 0) {
-    if (n == stride) live = HeapFault::live();  // with all that is made once
+    if (n == stride) live = HeapFault::live();  // includes all that is made only once
     CAPTURE(n);
     const auto training = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {
@@ -125,7 +126,7 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
   return n;
 }
 
-// The same on the device and on its twin, which has as many.
+// Checks the device and its twin, which makes as many allocations.
 void check_both(const MakeTraining& make, std::size_t at_least) {
   for (const Batches& batches : programs()) {
     CAPTURE(batches.name);

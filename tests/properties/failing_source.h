@@ -1,4 +1,4 @@
-// A device of host memory whose source refuses when a test says so.
+// A device of host memory whose source refuses memory when a test says so.
 #pragma once
 #include <memory>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace ebb::tests {
 
-// All that these tests know of sources.
+// The only class through which these tests use memory sources.
 class FailingSource {
  public:
   FailingSource()
@@ -17,7 +17,7 @@ class FailingSource {
             std::make_unique<FaultInjectingSource>(std::make_unique<memory::HostSource>())) {}
 
   const Device& device() const noexcept { return device_; }
-  // From now on it gives out so many bytes more at most, until restore().
+  // Lets the source give out at most so many bytes more, until restore().
   void allow_more(std::size_t bytes) noexcept { source_.bound(source_.committed_bytes() + bytes); }
   void restore() noexcept { source_.bound({}); }
 

@@ -18,7 +18,7 @@ constexpr std::int64_t kManyRows = 64 * kBatchRows;
 std::vector<MakeTraining> trainings() {
   std::vector<MakeTraining> all;
   for (const BundledModel& model : bundled_models()) {
-    if (!model.name.ends_with("dropout")) continue;  // which allocate what the others do and more
+    if (!model.name.ends_with("dropout")) continue;  // they allocate all the others do, and more
     for (const Method method : {Method::minimize, Method::accumulate}) {
       all.push_back(eager_training(model, method));
       all.push_back(graph_training(model, method));
@@ -27,7 +27,7 @@ std::vector<MakeTraining> trainings() {
   return all;
 }
 
-// Nothing is held beyond what was; of what lies idle, something may have been given away.
+// Whether no figure is above `before`; idle memory may have been given back.
 bool holds_no_more(const HeldMemory& now, const HeldMemory& before) {
   return now.plans == before.plans &&
          std::equal(now.bytes.begin(), now.bytes.end(), before.bytes.begin(), before.bytes.end(),
@@ -49,7 +49,7 @@ TEST_CASE("a step that the source refuses memory for has not happened", "[row11]
   const std::vector<std::int64_t> batches = {kBatchRows, kBatchRows, kManyRows};
   int failures = 0;
   for (const MakeTraining& of : trainings()) {
-    const auto make = [&] {  // where blocks come to lie depends on what is in the cache
+    const auto make = [&] {  // the cache decides where blocks lie
       memory::release_cached(source.device());
       return of(source.device());
     };

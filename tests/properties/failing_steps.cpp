@@ -8,7 +8,7 @@
 namespace ebb::tests {
 namespace {
 
-// The session's pool is among the figures of the device.
+// Appends the figures. A device's include its sessions' pools.
 void add_figures(HeldMemory& held, const memory::Stats& stats) {
   held.bytes.insert(held.bytes.end(), {stats.requested.current, stats.allocated.current,
                                        stats.reserved.current, stats.allocations});
@@ -78,7 +78,7 @@ class GraphTraining final : public FailingTraining {
                  y = batch_of(model_.target, rows, session_.device());
     return number(step_ ? (*step_)(x, y) : session_.run(train_, {{x_, x}, {y_, y}}));
   }
-  // The session's random state is one of its variables, which the next loss tells of.
+  // Leaves out the session's random state, which shows in the next loss.
   TrainingState state() override {
     TrainingState state{.random_key = detail::generator().key,
                         .random_counter = detail::generator().counter};

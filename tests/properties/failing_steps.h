@@ -1,5 +1,5 @@
-// Training steps of the bundled models, in both modes, of which a test lets something fail, and all
-// that a step may change.
+// Training steps of the bundled models in both modes, in which a test lets something fail, and
+// everything that a step may change.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace ebb::tests {
 
-// The bits of what a step may change; no bits on a simulated device.
+// Bits of everything that a step may change; none on a simulated device.
 struct TrainingState {
   std::vector<std::string> names = {};  // parameters, slots, and which have a gradient
   std::vector<std::vector<std::byte>> bits = {};
@@ -20,19 +20,19 @@ struct TrainingState {
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
-// What is held: of the device, and in a graph of the session's pool.
+// Bytes in use on the device, and in a graph those in the session's pool.
 struct HeldMemory {
   std::vector<std::size_t> bytes;  // requested, allocated, reserved, live blocks, by category
   std::size_t plans = 0;
   friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
 };
 
-// A program that trains, always the same one for equal arguments.
+// A program that trains; equal arguments make equal programs.
 class FailingTraining {
  public:
   virtual ~FailingTraining() = default;
-  // On a batch of `rows`. Gives the loss; nothing on a simulated device. When it throws, it has not
-  // happened.
+  // Makes a step on a batch of `rows` samples. Returns the loss, nothing on a simulated device. A
+  // step that throws has changed nothing.
   virtual std::optional<float> step(std::int64_t rows) = 0;
   virtual TrainingState state() = 0;
   virtual HeldMemory held() = 0;
@@ -40,7 +40,7 @@ class FailingTraining {
 using MakeTraining = std::function<std::unique_ptr<FailingTraining>(const Device&)>;
 
 MakeTraining eager_training(const BundledModel& model, Method method);
-// `prepared`: through Session::prepare.
+// If `prepared`, steps go through Session::prepare.
 MakeTraining graph_training(const BundledModel& model, Method method, bool prepared = false);
 
 }  // namespace ebb::tests

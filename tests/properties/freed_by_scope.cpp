@@ -1,4 +1,4 @@
-// What training leaves is what its handles hold, to the byte: MEMORY.md, rows 6 and 7.
+// Training leaves only the bytes of its live handles: MEMORY.md, rows 6 and 7.
 #include "ebb/core/device/runtime.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
@@ -13,7 +13,7 @@ constexpr int kScopes = 4;
 
 std::vector<Device> devices() { return {Device::cpu(), Device::cpu().twin()}; }
 
-// Of a tensor that has a block of its own.
+// Bytes of the block of a tensor that shares it with no other.
 std::size_t block_bytes(const Tensor& tensor) {
   return tensor.device().runtime().profile().rounded(tensor.bytes());
 }

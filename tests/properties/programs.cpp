@@ -1,5 +1,5 @@
-// Random programs, hundreds a run: the two executors agree, plans and twins are exact, nothing
-// stays.
+// Hundreds of random programs: the two executors agree, plans and twins are exact, no bytes are
+// left.
 #include <cstring>
 
 #include "ebb/allocator/peak_scope.h"
@@ -21,7 +21,7 @@ namespace {
 std::uint64_t program_count() { return on_emulated_cuda() ? 75 : 300; }
 constexpr int kSteps = 4;
 
-// What a program shows: losses (none on a simulated device), the final parameters, and its bytes.
+// Results of a program: losses (none on a simulated device), final parameters, and bytes.
 struct Outcome {
   std::vector<float> losses;
   std::vector<float> values;

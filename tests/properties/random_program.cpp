@@ -64,7 +64,8 @@ Recipe draw_recipe(std::uint64_t seed) {
     Instruction instruction;
     instruction.kind = static_cast<Instruction::Kind>(draw(random, 0, Instruction::kinds - 1));
     const int values = static_cast<int>(recipe.widths.size());
-    // Mostly the last value, so that programs are deep; sometimes any, so that they are shared.
+    // Mostly reads the last value, so that programs are deep; sometimes any, so that values are
+    // shared.
     instruction.first = draw(random, 0, 2) ? values - 1 : draw(random, 0, values - 1);
     instruction.variant = draw(random, 0, 1000);
     instruction.width = recipe.widths[static_cast<std::size_t>(instruction.first)];

@@ -11,7 +11,7 @@
 
 namespace ebb::tests {
 
-// One instruction: takes earlier values of shape [batch, width] and makes another.
+// Takes earlier values of shape [batch, width] and makes another.
 struct Instruction {
   enum Kind {
     dense_layer,     // with weights of its own, any activation
@@ -48,7 +48,7 @@ struct Recipe {
 
 Recipe draw_recipe(std::uint64_t seed);
 
-// The model of a recipe. Weights are declared when it is made, in the same order in every mode.
+// The model of a recipe. Its constructor declares the weights, in the same order in every mode.
 class RandomModel {
  public:
   RandomModel(const Recipe& recipe, const Parameters& parameters);

@@ -7,16 +7,16 @@ namespace ebb::tests {
 
 namespace {
 
-// What the generator knows of a tensor that values share: an update's result is its target.
+// State of a tensor that several values may name: an update's result is its target.
 struct Handle {
-  bool has_history = false;  // for sure, in eager
+  bool has_history = false;  // certainly, in eager
   bool may_have_history = false;
   bool is_detached = false;
   bool is_recomputed = false;       // the result of a region
   bool is_of_higher_order = false;  // made of a gradient that has a history
-  bool is_captured = false;  // by the function of a recomputed region, which its record keeps
-  int tied = 0;              // the version of the memory that the history tells of
-  std::set<int> parameters;  // that a gradient reaches
+  bool is_captured = false;         // by a recomputed region's function, which its record keeps
+  int tied = 0;                     // the version of the memory that the history belongs to
+  std::set<int> parameters;         // reached by a gradient
 };
 
 class Generator {
@@ -81,7 +81,7 @@ class Generator {
     written_.push_back(false);
     return static_cast<int>(versions_.size()) - 1;
   }
-  // A result in memory of its own, computed from what `line` reads.
+  // Adds a result in memory of its own, computed from the values `from`.
   int add_result(const Shape& shape, const std::vector<int>& from) {
     Handle result;
     for (const int v : from) inherit(result, handle(v));
@@ -156,8 +156,8 @@ class Generator {
            (written_[static_cast<std::size_t>(memory(v))] && !handle(v).is_detached);
   }
 
-  // Mostly what was made last or shares memory with what was updated, so that programs are deep;
-  // seldom what eager would refuse.
+  // Draws mostly recent values and aliases of the last updated memory, so that programs are deep.
+  // Seldom draws a value that eager would refuse.
   int draw_value() {
     for (int tries = 0;; ++tries) {
       if (updated_ >= 0 && chance(5)) {
@@ -176,7 +176,7 @@ class Generator {
       return v;
     }
   }
-  // Something that a graph records; -1: not found.
+  // Draws a value that a graph records; returns -1 if it finds none.
   int draw_symbolic() {
     for (int tries = 0; tries < 30; ++tries) {
       const int v = draw_value();
@@ -221,7 +221,8 @@ class Generator {
         if (chance(2)) std::swap(a, b);
         Shape result;
         if (!joined(shape(a), shape(b), result)) return false;
-        // Of concrete operands alone a graph would see the result.
+        // Multiplies by a concrete b: in a / (square(b) + 1) the divisor would be computed eagerly,
+        // and a graph would capture the result.
         if (concrete_[static_cast<std::size_t>(b)]) line.variant = line.variant / 4 * 4 + 2;
         line.in = {a, b};
         line.out = {add_result(result, {a, b})};
@@ -394,7 +395,7 @@ class Generator {
         h = Handle();
         h.is_detached = old.is_detached;
         h.is_captured = old.is_captured;
-        // A number or a constant is recorded too where the target has a history.
+        // Assigning a number or a constant is recorded too if the target has a history.
         h.has_history = old.has_history;
         h.may_have_history = kept;
       }
@@ -407,7 +408,7 @@ class Generator {
     return true;
   }
 
-  // Parameters and state: nothing written to them is a history.
+  // Whether v is a parameter or state: writing to them records no history.
   bool is_registered(int v) const {
     for (std::size_t i = 0; i < program_.inputs.size(); ++i)
       if (memory(static_cast<int>(i)) == memory(v))
@@ -416,8 +417,8 @@ class Generator {
     return false;
   }
 
-  // Eager does not tell a view of what was detached, which misses its updates, from what was
-  // detached itself.
+  // Whether another detached handle shares the target's memory. Eager cannot tell a view of a
+  // detached tensor, which misses its updates, from a tensor that was itself detached.
   bool has_detached_alias(int target) {
     return std::any_of(pool_.begin(), pool_.end(), [&](int v) {
       return memory(v) == memory(target) && &handle(v) != &handle(target) && handle(v).is_detached;
@@ -433,7 +434,8 @@ class Generator {
     return found;
   }
 
-  // in: the loss, and a parameter that is added to it where it might depend on nothing, or -1.
+  // Draws `in`: the loss, a parameter added to it in case it depends on nothing (or -1), the
+  // targets.
   bool draw_gradient(Line& line) {
     const int a = draw_symbolic();
     if (a < 0) return false;
@@ -444,7 +446,8 @@ class Generator {
     for (int tries = 0; tries < 30 && static_cast<int>(targets.size()) < count; ++tries) {
       const int v = chance(2) ? pick(parameters_) : draw_value();
       if (!handle(v).has_history || is_stale(v) || concrete_[static_cast<std::size_t>(v)]) continue;
-      // A derivative by a result that its own rule reads is another where that is computed again.
+      // A gradient rule that reads its own result reads the recomputed one, so that a second
+      // derivative by this result would differ.
       if (handle(v).is_recomputed && handle(a).is_of_higher_order) continue;
       targets.push_back(v);
     }
@@ -458,7 +461,7 @@ class Generator {
     return true;
   }
 
-  // in: as of a gradient. begin: the scope, end: the optimizer.
+  // Draws `in` as draw_gradient() does, without targets. begin is the scope, end the optimizer.
   bool draw_step(Line& line) {
     const int a = draw_symbolic();
     if (a < 0) return false;
@@ -470,7 +473,7 @@ class Generator {
                                      [&](int p) { return handle(a).parameters.contains(p); });
     line.in = {a, depends && !chance(4) ? -1 : pick(below)};
     for (const int p : below) ++version(p);
-    // What it returns is for fetching.
+    // The step's result is only for fetching.
     line.out = {add_value({}, add_memory(false, false), add_handle({}))};
     pool_.pop_back();
     return true;
@@ -526,7 +529,8 @@ class Generator {
     return true;
   }
 
-  // What the last line does not need: eager's recompute counts all that is read as needed.
+  // Drops lines that the last one does not need: eager's recompute counts all that is read as
+  // needed.
   void drop_unneeded(std::vector<Line>& body) const {
     std::set<int> memories, values;
     std::vector<Line> needed;
@@ -571,9 +575,9 @@ class Generator {
   std::vector<bool> written_;    // by memory: an update of it has a history
   std::vector<int> pool_;        // values that lines may read
   std::vector<int> parameters_;  // values
-  int updated_ = -1;             // the memory that the last update was of
-  bool inside_ = false;          // a recomputed region
-  int first_inside_ = 0;         // memory
+  int updated_ = -1;             // the memory that was updated last
+  bool inside_ = false;          // whether in a recomputed region
+  int first_inside_ = 0;         // its first memory
 };
 
 }  // namespace

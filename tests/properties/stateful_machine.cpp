@@ -47,7 +47,8 @@ Tensor draw_input(const StatefulProgram& program, int input, int run) {
   return program.inputs[at(input)].leaf ? tensor.with_grad() : tensor;
 }
 
-// A large epsilon, so that the last bits of a gradient near zero do not decide on a step.
+// Optimizers have a large epsilon, so that the last bits of a gradient near zero do not decide the
+// step.
 optim::Optimizer optimizer_of(const Line& line) {
   switch (line.end) {
     case 0:
@@ -243,7 +244,7 @@ void Direct::run(const Line& line) {
       return;
     }
     case Line::recomputed: {
-      Tensors captured(values_.size());  // what the region reads, and nothing else
+      Tensors captured(values_.size());  // only the values that the region reads
       for (const int v : line.in) captured[at(v)] = values_[at(v)];
       if (std::count(line.in.begin(), line.in.end(), line.in[0]) < 2)
         captured[at(line.in[0])] = Tensor();
@@ -362,7 +363,8 @@ void Functional::update(const Line& line) {
   if (line.flag) value = value.detach();
   Tensor made = assigns(line) ? copy(value) : old + value;
   if (assigns(line) && old.requires_grad() && !memories_[at(handle(v).memory)].is_state) {
-    // The history of what is written over stays part of the new one, though nothing flows to it.
+    // The overwritten value's history stays part of the new value's, though no gradient flows to
+    // it.
     if (!made.requires_grad()) made = made.with_grad();
     replaced_.emplace(made.impl()->node.get(), old);
     kept_.push_back(made);
@@ -370,7 +372,7 @@ void Functional::update(const Line& line) {
   Handle& h = handle(v);
   Memory& memory = memories_[at(h.memory)];
   const Tensor whole = memory.is_state ? reshape(memory.whole.detach(), {-1}) : memory.whole;
-  // The part that is replaced, and the rest.
+  // Selects the replaced elements (`place`) and the other elements (`rest`).
   const std::int64_t all = whole.elements(), count = made.elements();
   std::vector<float> rest(at(static_cast<int>(all)), 1),
       place(at(static_cast<int>(all * count)), 0);
@@ -394,7 +396,7 @@ void Functional::update(const Line& line) {
   handles_[at(line.out[0])] = handles_[at(v)];
 }
 
-// Whether a gradient that arrives at `from` would reach one of these nodes, stand-ins included.
+// Whether a gradient that arrives at `from` would reach one of these nodes, through stand-ins too.
 bool Functional::leads(const Tensor& from, const std::vector<const void*>& to) const {
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> open;
@@ -434,7 +436,7 @@ Tensors Functional::gradients_of(const Tensor& loss, const std::vector<int>& tar
   first.push_back(flat.size());
   for (const auto& [stand_in, stands_for] : overwritten_)
     if (leads(loss, {stand_in}) && leads(stands_for, nodes)) throw OverwrittenHistory();
-  // An update by a constant is a history in both modes; here nothing is left of it.
+  // An update by a constant is part of the history in both modes, but leaves none here.
   if (!loss.requires_grad()) first.assign(first.size(), 0);
   const Tensors found = loss.requires_grad()
                             ? gradients(loss, flat, {.retain_graph = true, .create_graph = true})
@@ -448,7 +450,7 @@ Tensors Functional::gradients_of(const Tensor& loss, const std::vector<int>& tar
   return sums;
 }
 
-// The optimizer works on the values of the newest versions, which it makes the next ones of.
+// Lets the optimizer work on the newest versions, and makes its results the next versions.
 void Functional::step(const Line& line) {
   const Tensor loss = loss_of(line, read(line.in[0]), line.in[1] < 0 ? Tensor() : read(line.in[1]));
   const Parameters scope = scope_of(line, parameters_);

@@ -1,5 +1,5 @@
-// What runs the lines of a random program with state (stateful_program.h): the operators
-// themselves, and a reference that updates nothing.
+// Runs the lines of a random program with state (stateful_program.h): by the operators themselves,
+// and by a reference that updates nothing.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,20 +12,20 @@
 
 namespace ebb::tests {
 
-// The parameters and state of a program, declared in order.
+// Declares the program's parameters and state, in order.
 void declare(const StatefulProgram& program, const Parameters& parameters);
 Shape shape_of(const StatefulProgram& program, int value);
-// The values of an input in a run (captured: run 0).
+// The values of an input in a run (captured: always of run 0).
 Tensor draw_input(const StatefulProgram& program, int input, int run);
 optim::Optimizer optimizer_of(const Line& line);
 Parameters scope_of(const Line& line, const Parameters& parameters);
 
-// The operator of a line that only computes, or the view that it takes.
+// Computes a line that neither updates nor differentiates; takes its view; computes its loss.
 Tensor compute(const Line& line, const Tensor& a, const Tensor& b);
 Tensor view_of(const Line& line, const Tensor& a);
 Tensor loss_of(const Line& line, const Tensor& a, const Tensor& parameter);
 
-// The lines as a user writes them, eagerly or in a graph: values[v] is what value v names.
+// Runs lines as a user writes them, eagerly or in a graph. values[v] is the tensor of value v.
 class Direct {
  public:
   Direct(const Parameters& parameters, Tensors values)
@@ -38,35 +38,35 @@ class Direct {
   Tensors values_;
 };
 
-// What the reference throws where a gradient would have to pass what was overwritten through
+// Thrown by the reference when a gradient would pass through a value that was overwritten through
 // another view.
 struct OverwrittenHistory {};
 
-// The meaning of the same lines without one update in place of anything that a line reads: each
-// memory is a value that updates replace by another, each version of state a leaf of its own. It
-// has no order to get wrong and no memory to overwrite.
+// The reference: runs the same lines without updating anything in place. A memory holds a value,
+// which an update replaces by a new one; each version of state is a leaf of its own. So it has no
+// order to get wrong and no memory to overwrite.
 class Functional {
  public:
   Functional(const StatefulProgram& program, const Parameters& parameters);
-  // Forgets what is no state, and takes the feeds of the run.
+  // Forgets everything but state, and takes the feeds of the run.
   void begin(int run);
   void run(const Line& line);
   Tensor read(int v);
-  // Of parameters, state and captured tensors.
+  // Values of parameters, state and captured tensors.
   std::vector<Tensor> state() const;
 
  private:
   struct Memory {
     bool is_state = false, is_leaf = false;
     int version = 0;
-    Tensor whole;                // the newest version; of what is no state as f32[n]
+    Tensor whole;                // newest version; f32[n] unless it is state
     std::vector<Tensor> leaves;  // all versions in this run
   };
   struct Handle {
     int memory = 0;
-    int version = -1;  // that `tensor` is of
+    int version = -1;  // the version in `tensor`
     Tensor tensor;
-    int parent = -1;  // the value that it is a view of
+    int parent = -1;  // the value that this is a view of
     Line view = {};
     std::int64_t offset = 0;  // elements
     bool is_detached = false;
@@ -85,11 +85,12 @@ class Functional {
   const Parameters parameters_;
   std::vector<Memory> memories_;
   std::vector<std::shared_ptr<Handle>> handles_;
-  // Leaves that stand for what was overwritten through another view, and what they stand for.
+  // By node of a stand-in, a leaf read in place of a value that was overwritten through another
+  // view: the value it stands for.
   std::unordered_map<const void*, Tensor> overwritten_;
-  // What an assignment has made, and what it replaced.
+  // By node of an assignment's result: the value it replaced.
   std::unordered_map<const void*, Tensor> replaced_;
-  std::vector<Tensor> kept_;  // so that no node takes the address of one of these
+  std::vector<Tensor> kept_;  // keeps these nodes' addresses from being reused
 };
 
 }  // namespace ebb::tests

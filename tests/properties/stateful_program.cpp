@@ -15,7 +15,7 @@ std::string join(const std::vector<std::string>& parts) {
   return text;
 }
 
-// What a variant is stands in compute(), view_of() and loss_of().
+// Prints a line. The meaning of its variant is in compute(), view_of() and loss_of().
 void print(const Line& line, const std::string& indent, std::string& text) {
   static const char* const kinds[] = {"unary",    "number",     "binary",    "product", "reduce",
                                       "like",     "expression", "view",      "update",  "gradient",
@@ -37,7 +37,7 @@ void print(const Line& line, const std::string& indent, std::string& text) {
 std::vector<bool> StatefulProgram::needed_lines(std::size_t run) const {
   std::vector<bool> needed(lines.size(), false);
   std::vector<int> maker(values.size(), -1);
-  std::vector<int> last_update(memories.size(), -1);  // of what is no state
+  std::vector<int> last_update(memories.size(), -1);  // by memory, unless it is state
   std::vector<std::vector<int>> reads(lines.size());  // lines
   const auto reads_of = [&](const std::vector<int>& in, std::vector<int>& of) {
     for (const int v : in) {

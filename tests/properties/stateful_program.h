@@ -1,6 +1,6 @@
 // Random programs with state: parameters, untrained state and captured tensors, views, updates in
 // place wherever they can be written, gradients before and after them, optimizers, recomputed
-// regions. Written once as lines, and run by whatever stands behind Machine.
+// regions. A program is written once, as lines, and run by the machines of stateful_machine.h.
 #pragma once
 #include <cstdint>
 #include <random>
@@ -30,7 +30,7 @@ struct Line {
   };
   Kind kind = unary;
   int variant = 0;
-  std::vector<int> in;   // values it reads; of a gradient the loss, then the targets
+  std::vector<int> in;   // values it reads; for a gradient the loss, a parameter, the targets
   std::vector<int> out;  // values it makes
   double constant = 0;
   std::int64_t begin = 0, end = 0;  // of a slice
@@ -39,12 +39,12 @@ struct Line {
   std::vector<Line> body;  // recomputed: in[0] is read as body value out[1], out[0] is last
 };
 
-// What a value is made of before the first line.
+// A value that exists before the first line.
 struct StatefulInput {
   enum Kind { parameter, state, captured, captured_view, feed };
   Kind kind = parameter;
   std::string name;  // "a.w0" is parameter w0 of the scope a
-  int base = 0;      // captured_view: the value that rows begin to end are taken of
+  int base = 0;      // captured_view: the value whose rows begin to end it is
   std::int64_t begin = 0, end = 0;
   bool leaf = false;  // captured, feed: has a gradient
 };
@@ -67,10 +67,11 @@ struct StatefulProgram {
   std::vector<Line> lines;
   std::vector<std::vector<int>> runs;  // the values that each run fetches
 
-  // The positions of the lines that a run needs, in their order: what a fetch is made of, and with
-  // state the updates that are among these. To have exactly those, a run must also fetch what
-  // effects_of gives.
+  // Whether each line is needed by a run: its fetches, everything they are computed from, and the
+  // updates seen by reads of memory that is not state.
   std::vector<bool> needed_lines(std::size_t run) const;
+  // The run's fetches, and the steps and updates of state among its needed lines: a run that
+  // fetches them makes exactly these updates.
   std::vector<int> fetches_of(std::size_t run) const;
   // Line by line, for the report of a failure.
   std::string to_string() const;
@@ -78,7 +79,7 @@ struct StatefulProgram {
 
 StatefulProgram draw_stateful_program(std::uint64_t seed);
 
-// Without one of its lines and all that depends on it; empty runs are left out.
+// Removes a line and all that depends on it; leaves out runs without fetches.
 StatefulProgram without_line(const StatefulProgram& program, std::size_t line);
 
 }  // namespace ebb::tests

@@ -23,7 +23,7 @@ namespace {
 // An emulated GPU takes ten times as long.
 std::uint64_t stateful_count() { return on_emulated_cuda() ? 100 : 400; }
 
-// What a run shows: its fetches, then parameters, state and captured tensors; or why there is none.
+// Results of a run: its fetches, then parameters, state and captured tensors; or its error.
 struct Shown {
   std::vector<std::vector<float>> values;
   std::string error;
@@ -45,7 +45,7 @@ std::vector<float> values_of(const Tensor& tensor) {
   return values;
 }
 
-// Runs them all, up to one that throws.
+// Runs all runs, up to the first that throws.
 template <class Run>
 std::vector<Shown> all_runs(const StatefulProgram& program, Run run) {
   std::vector<Shown> shown;
@@ -83,7 +83,7 @@ class LeftBytes {
   const std::size_t before_ = current();
 };
 
-// What a graph captures.
+// The captured tensors, by value; the other values are undefined.
 Tensors captured_of(const StatefulProgram& program) {
   Tensors values(program.values.size());
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
@@ -159,7 +159,7 @@ Outcome run_as_graph(const StatefulProgram& program, bool passes) {
       values[i] = graph.placeholder(input.name, DType::f32, program.values[i].shape);
       feeds.push_back(i);
     }
-    // A line that is refused concerns only the runs that need it.
+    // A refused line fails only the runs that need it.
     Direct machine(parameters, values);
     std::map<std::size_t, std::string> refused;
     for (std::size_t i = 0; i < program.lines.size(); ++i) {
@@ -220,7 +220,7 @@ bool close(const Shown& a, const Shown& b) {
     if (a.values[i].size() != b.values[i].size()) return false;
     for (std::size_t j = 0; j < a.values[i].size(); ++j) {
       const double p = a.values[i][j], q = b.values[i][j];
-      if (!std::isfinite(p) || !std::isfinite(q) || std::abs(p) > 1e4) return true;  // grown wild
+      if (!std::isfinite(p) || !std::isfinite(q) || std::abs(p) > 1e4) return true;  // exploded
       if (std::abs(p - q) > 1e-3 * (1 + std::abs(p))) return false;
     }
   }
@@ -233,7 +233,7 @@ bool says(const std::string& error, const char* text) {
 bool refuses_history(const std::string& error) {
   return says(error, "updated in place through another view");
 }
-// What only memory that is gone already explains.
+// Whether the error only says that memory was overwritten or freed.
 bool refuses_memory(const std::string& error) {
   return says(error, "has been updated in place and is at version") ||
          says(error, "freed by an earlier backward pass") ||
@@ -256,7 +256,7 @@ std::string list(const Shown& shown) {
   return text + "\n";
 }
 
-// "" where all agree, else what does not.
+// Returns "" if all agree, else the disagreement.
 std::string disagreement(const StatefulProgram& program, Counts* counts = nullptr) {
   const Outcome eager = run_eagerly(program);
   const Outcome plain = run_as_graph(program, false);
@@ -282,7 +282,7 @@ std::string disagreement(const StatefulProgram& program, Counts* counts = nullpt
     if (!same_bits(*b, *c)) return wrong("passes change a run");
     if (a && a->error.empty()) {
       if (counts) ++counts->eager;
-      // dense's backward reads both factors in a graph, also for the gradient of one.
+      // In a graph, dense's backward reads both factors, even for the gradient of one.
       if (says(b->error, "[dense_backward] the backward pass needs")) break;
       if (!same_bits(*a, *b)) return wrong("the graph differs from eager");
       if (!d->error.empty()) return wrong("a gradient is lost");
@@ -310,7 +310,7 @@ std::string disagreement(const StatefulProgram& program, Counts* counts = nullpt
 
 std::string kind_of(const std::string& why) { return why.substr(0, why.find('(')); }
 
-// A shorter program that fails in the same way.
+// Returns a shorter program that fails in the same way.
 StatefulProgram shortened(StatefulProgram program) {
   const std::string kind = kind_of(disagreement(program));
   for (bool shorter = true; shorter;) {
@@ -353,7 +353,7 @@ TEST_CASE("random programs with updates, views, several optimizers and recompute
     const std::string why = disagreement(program, &counts);
     if (!why.empty()) FAIL(report(program));
   }
-  // Programs that prove nothing are not many.
+  // Most programs prove something.
   CHECK(counts.eager > counts.runs / 2);
   CHECK(counts.ordered > counts.runs / 50);
   CHECK(counts.refused > 0);
