@@ -1,5 +1,4 @@
 // An eager step that fails can be made again as though it had not been tried: MEMORY.md, row 11.
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -20,6 +19,7 @@
 #include "ebb/models/norm.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/optim/rules.h"
 
@@ -233,14 +233,14 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   CHECK(seen.item<float>() == 1);
 
   // A load stays, whatever the attempt wrote before it.
-  const std::string file = std::filesystem::temp_directory_path() / "ebb_attempt.safetensors";
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.path("values");
   p.save(file);
   assign(seen, 7);
   halted([&] {
     add_assign(seen, 1);
     p.load(file);
   });
-  std::filesystem::remove(file);
   CHECK(seen.item<float>() == 1);
   CHECK(mean.to_vector<float>() == mean_before);
 

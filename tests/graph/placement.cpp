@@ -45,7 +45,7 @@ TEST_CASE("buffers alive together never overlap, and the arena is at least the b
   }
 }
 
-TEST_CASE("a training chain is layout at its bound", "[host]") {
+TEST_CASE("a training chain is laid out at its bound", "[host]") {
   // Activations are freed in the reverse order of their making, beside gradients passed along.
   std::vector<BufferLife> buffers;
   const std::size_t layers = 20;
@@ -55,7 +55,7 @@ TEST_CASE("a training chain is layout at its bound", "[host]") {
   CHECK(layout.total_bytes == layout.lower_bound_bytes);
 }
 
-TEST_CASE("a hundred thousand buffers are layout, none on another, a chain at its bound",
+TEST_CASE("a hundred thousand buffers are laid out, none on another, a chain at its bound",
           "[host]") {
   // Too many buffers to compare in pairs. At each step, neighbours in the order of offsets are
   // compared instead.
