@@ -1,8 +1,34 @@
 #include "ebb/allocator/mutex.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <mutex>
 
 namespace ebb::memory {
+namespace {
+
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void wake_up(std::atomic<std::uint32_t>& word, int sleepers) noexcept {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
+}
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+constexpr int kTries = 64;
+
+}  // namespace
+
 namespace detail {
 
 // Mutexes in order of construction, which is also the order in which a thread takes several.
@@ -50,18 +76,36 @@ ForkSafe::~ForkSafe() { ForkList::get().remove(*this); }
 
 }  // namespace detail
 
+void Mutex::wait() noexcept {
+  for (int tries = 0; tries < kTries; ++tries) {
+    std::uint32_t expected = kFree;
+    if (word_.load(std::memory_order_relaxed) == kFree &&
+        word_.compare_exchange_strong(expected, kTaken, std::memory_order_acquire,
+                                      std::memory_order_relaxed))
+      return;
+    pause();
+  }
+  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) sleep_while(word_, kAwaited);
+}
+
+void Mutex::wake() noexcept { wake_up(word_, 1); }
+
 void FairMutex::lock() noexcept {
   const std::uint32_t mine = next_.fetch_add(1, std::memory_order_relaxed);
-  std::uint32_t now = serving_.load(std::memory_order_acquire);
-  while (now != mine) {
-    serving_.wait(now, std::memory_order_acquire);
-    now = serving_.load(std::memory_order_acquire);
+  for (int tries = 0;; ++tries) {
+    const std::uint32_t now = serving_.load(std::memory_order_acquire);
+    if (now == mine) return;
+    if (tries < kTries)
+      pause();
+    else
+      sleep_while(serving_, now);
   }
 }
 
 void FairMutex::unlock() noexcept {
-  serving_.fetch_add(1, std::memory_order_release);
-  serving_.notify_all();
+  const std::uint32_t next = serving_.load(std::memory_order_relaxed) + 1;
+  serving_.store(next, std::memory_order_seq_cst);
+  if (next_.load(std::memory_order_seq_cst) != next) wake_up(serving_, INT_MAX);
 }
 
 }  // namespace ebb::memory

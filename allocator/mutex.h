@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 namespace ebb::memory {
 
@@ -19,7 +18,7 @@ class ForkSafe {
   virtual void lock() noexcept = 0;
   virtual void unlock() noexcept = 0;
   /// Releases it in a child, whose only thread holds it: waiting threads do not exist there.
-  virtual void free_in_child() noexcept { unlock(); }
+  virtual void free_in_child() noexcept = 0;
 
  protected:
   ForkSafe() noexcept;
@@ -32,16 +31,31 @@ class ForkSafe {
 };
 }  // namespace detail
 
-/// For sections of nanoseconds. Not recursive.
+/// For sections of nanoseconds: one compare-and-swap to lock, one exchange to unlock, inline. A
+/// waiting thread tries for about a microsecond and then sleeps. Not recursive.
 class Mutex final : detail::ForkSafe {
  public:
   Mutex() noexcept = default;
 
-  void lock() noexcept override { mutex_.lock(); }
-  void unlock() noexcept override { mutex_.unlock(); }
+  void lock() noexcept override {
+    std::uint32_t expected = kFree;
+    if (!word_.compare_exchange_strong(expected, kTaken, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) [[unlikely]]
+      wait();
+  }
+  void unlock() noexcept override {
+    if (word_.exchange(kFree, std::memory_order_release) == kAwaited) [[unlikely]]
+      wake();
+  }
+  void free_in_child() noexcept override { word_.store(kFree, std::memory_order_relaxed); }
 
  private:
-  std::mutex mutex_;
+  static constexpr std::uint32_t kFree = 0, kTaken = 1, kAwaited = 2;  // awaited: taken, and a
+                                                                       // thread may sleep on it
+  void wait() noexcept;
+  void wake() noexcept;
+
+  std::atomic<std::uint32_t> word_ = kFree;
 };
 
 /// For sections that may take milliseconds: first come, first served, so that a thread that takes
