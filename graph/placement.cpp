@@ -44,7 +44,7 @@ struct Layout {
   std::size_t total_bytes = 0;
 };
 
-// Places buffers largest first, each into the smallest gap among buffers layout before and alive
+// Places buffers largest first, each into the smallest gap among buffers placed before and alive
 // with it. Compares all pairs: for up to some thousands of buffers.
 Layout largest_first(std::span<const BufferLife> buffers) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
@@ -56,7 +56,7 @@ Layout largest_first(std::span<const BufferLife> buffers) {
     return a < b;
   });
 
-  std::vector<std::size_t> by_offset;  // layout buffers, sorted by offset
+  std::vector<std::size_t> by_offset;  // buffers that have a place, by offset
   for (const std::size_t index : order) {
     const BufferLife& buffer = buffers[index];
     std::size_t best = 0, best_gap = std::numeric_limits<std::size_t>::max();

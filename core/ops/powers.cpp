@@ -74,7 +74,7 @@ constinit const BinaryOpDef pow_op = binary<functors::Power>(
              da = sum_like(first_dy(g) * b * pow(a, b - 1 + is_zero(b)), a);
            }
            if (g.wants(1)) {
-             const Tensor positive = where((a == 0) & (g.y() <= 1), 1, a);
+             const Tensor positive = where((a == 0) & (abs(g.y()) <= 1), 1, a);
              db = sum_like(g.take_dy() * g.take_y() * log(positive), g.x(1));
            }
            return {da, db};
@@ -89,7 +89,7 @@ constinit const BinaryOpDef pow_op = binary<functors::Power>(
                       .keeps = input(0)},
      .number_left = {.gradient = [](Gradient g) -> Tensors {
                        const double n = number(g);
-                       if (n == 0) return {g.take_dy() * where(g.y() <= 1, 0, -g.y())};
+                       if (n == 0) return {g.take_dy() * where(abs(g.y()) <= 1, 0, -g.y())};
                        return {g.take_dy() * std::log(n) * g.take_y()};
                      },
                      .keeps = output(0)}});

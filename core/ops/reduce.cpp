@@ -164,6 +164,7 @@ constinit const OpDef expand_as_op{.name = "expand_as",
                                      return {sum_like(g.dy(), g.x(0)), {}};
                                    },
                                    .shape_only = bit(1),
+                                   .selects = true,
                                    .is_identity = detail::keeps_shape,
                                    .cpu = {cpu::broadcast},
                                    .cuda = {cuda::broadcast}};

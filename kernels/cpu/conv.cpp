@@ -67,7 +67,7 @@ struct ConvCut {
 // The workspace of the kernels.
 struct ConvMemory {
   void* tiles;
-  void* parts;  // sums of the weight gradient; null: summed in position
+  void* parts;  // sums of the weight gradient; null: summed in place
   std::size_t bytes, tile_bytes;
 
   ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element) {

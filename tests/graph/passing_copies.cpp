@@ -30,6 +30,7 @@ const Case kRefused[] = {
     {"an inner slice", [](const Tensor& x) { return assign(slice(x, 0, 2, {.axis = 1}), 1); }},
     {"steps", [](const Tensor& x) { return assign(slice(x, 0, kEnd, {.step = 2}), 1); }},
     {"flip", [](const Tensor& x) { return assign(flip(x, 0), 1); }},
+    {"expand_as", [](const Tensor& x) { return assign(expand_as(x[0], x), 1); }},
     {"broadcast_to",
      [](const Tensor& x) {
        return assign(broadcast_to(x, {2, 4, 6}), 1);

@@ -164,6 +164,9 @@ TEST_CASE(
   check_same(g[1], {0, 0, 0, -kInfinity64, kNaN64, 9 * std::log(3.0)}, 4e-16);
   check_same(gradients(sum(pow(a, 0) + pow(a, 1)), {a})[0], {1, 1, 1, 1, 1, 1});
   check_same(gradients(sum(pow(0, b)), {b})[0], {0, 0, 0, -kInfinity64, 0, 0});
+  const Tensor below = Tensor::from({-1.0}).with_grad();
+  check_same(gradients(sum(pow(-0.0, below)), {below})[0], {kInfinity64});
+  check_same(gradients(sum(pow(Tensor::from({-0.0}), below)), {below})[0], {kInfinity64});
 }
 
 TEST_CASE("The approximate gelu is within 2 ulp of its formula, of those of 1 at least") {
