@@ -228,6 +228,7 @@ TEST_CASE("training stops once the metric has not become better for so many upda
   CHECK(loss.best() == 0.5);
   CHECK(loss.best_update() == 3);
   EarlyStopping accuracy({.patience = 1, .higher_is_better = true});
+  CHECK(accuracy.best() == -std::numeric_limits<double>::infinity());
   CHECK(accuracy.update(0.5));
   const EarlyStopping::Update better = accuracy.update(0.75);
   CHECK((better.best && !better.stop && better));
@@ -287,6 +288,9 @@ TEST_CASE("the best weights are kept, states among them, and come back bit for b
   others.declare("v", {3}, initializers::zeros());
   CHECK_ERROR(stopping.update(0, others), Error,
               "other parameters were kept: there was no \"v\" of f32[3]");
+  Parameters wider(Device::cpu());
+  wider.declare("w", {4}, initializers::zeros());
+  CHECK_ERROR(stopping.restore(wider), Error, "there was no \"w\" of f32[4]");
   CHECK_ERROR(stopping.restore(params.scope("x")), Error, "there is no \"w\" any more");
   CHECK(stopping.best() == 0.5);
   Graph graph;

@@ -14,6 +14,7 @@
 #include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/eager/no_grad.h"
+#include "ebb/graph/session.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/models/gru.h"
 #include "ebb/models/norm.h"
@@ -223,6 +224,14 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   halted([&] { attempt([&] { add_assign(seen, 1); }); });
   CHECK(values() == before);
   CHECK(bytes.now() == 0);
+  {  // What has read the new values has no gradient any more.
+    Tensor of_new;
+    halted([&] {
+      add_assign(seen, 1);
+      of_new = sum(model.w * seen);
+    });
+    CHECK_ERROR(of_new.backward(), Error, "has been updated in place");
+  }
 
   attempt([&] {
     add_assign(seen, 1);
@@ -244,12 +253,28 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   CHECK(seen.item<float>() == 1);
   CHECK(mean.to_vector<float>() == mean_before);
 
-  // State that was torn before is torn again.
-  {
+  {  // So does a run of a session, with what it has updated.
+    Graph graph;
+    const Tensor by = graph.placeholder("by", DType::f32, {});
+    const Tensor up = add_assign(seen, by);
+    Session session(graph);
+    halted([&] {
+      add_assign(seen, 1);
+      session.run(up, {{by, Tensor::full({}, 2)}});
+    });
+    CHECK(seen.item<float>() == 4);
+    assign(seen, 1);
+  }
+
+  // State that was torn before is torn again, and what the attempt has torn is whole.
+  const auto tear = [&] {
     const Tensor nan = Tensor::full({}, std::numeric_limits<float>::quiet_NaN());
     const DetectNan detect;
     CHECK_THROWS_AS(add_assign(seen, nan), Error);
-  }
+  };
+  halted(tear);
+  CHECK(seen.item<float>() == 1);
+  tear();
   halted([&] { assign(seen, 7); });
   CHECK_THROWS_AS(seen.item<float>(), Error);
   assign(seen, 1);

@@ -131,6 +131,11 @@ TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {
   eager.scope("a").declare("w", {3}, kUniform);
   refuses([&] { two.session.copy_from(eager, two.parameters); },
           "there is no \"b.w\" to go with \"b.w\"");
+  const Parameters more(Device::cpu(), Seed{7});
+  declare(more);
+  more.declare("c", {1}, kUniform);
+  refuses([&] { two.session.copy_from(more, two.parameters); },
+          "there is no \"c\" to go with \"c\"");
   eager.scope("a").state("mean", {3});
   refuses([&] { two.session.copy_from(eager.scope("a"), two.parameters.scope("a")); },
           "'a.mean' is f32[2] here, but f32[3] in the others");
@@ -140,6 +145,9 @@ TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {
   refuses([&] { two.session.copy_from(empty); }, "has no 'a.w'");
   empty.close();
   CHECK_THROWS_AS(two.session.copy_from(empty), SessionClosed);
+  const Parameters twin(two.graph, Seed{3});
+  twin.scope("a").declare("w", {3}, kUniform);
+  refuses([&] { two.session.copy_from(one.session); }, "two sets of Parameters have a 'a.w'");
 }
 
 TEST_CASE("a session copies from no substitutes, which may have no values", "[session][with]") {
