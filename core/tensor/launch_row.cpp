@@ -14,27 +14,62 @@ bool sets_all(const OpDef& op, const TensorImpl& target) noexcept {
   return op.overwrites && target.offset == 0 && target.spec.bytes() == target.storage->bytes();
 }
 
-void mark_updated(const OpDef& op, Inputs inputs) noexcept {
+namespace {
+const TensorImpl& impl_of(const Tensor& tensor) noexcept { return *tensor.impl(); }
+const TensorImpl& impl_of(const Input& input) noexcept { return *input.tensor->impl(); }
+}  // namespace
+
+template <class T>
+void mark_updated(const OpDef& op, std::span<const T> inputs) noexcept {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
-  if (const TensorImpl& target = *inputs[0].tensor->impl(); sets_all(op, target))
-    target.storage->mend();
+    if (op.updates.has(i)) impl_of(inputs[i]).storage->bump_version();
+  if (const TensorImpl& target = impl_of(inputs[0]); sets_all(op, target)) target.storage->mend();
 }
 
-void tear_updated(const OpDef& op, Inputs inputs) noexcept {
+template <class T>
+void tear_updated(const OpDef& op, std::span<const T> inputs) noexcept {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (op.updates.has(i)) inputs[i].tensor->impl()->storage->tear(op.name);
+    if (op.updates.has(i)) impl_of(inputs[i]).storage->tear(op.name);
 }
+
+template void mark_updated(const OpDef&, Inputs) noexcept;
+template void tear_updated(const OpDef&, Inputs) noexcept;
 
 namespace {
 // Makes room for `more` elements: adding them cannot fail then.
 template <class T>
 void make_room(std::vector<T>& in, std::size_t more) {
-  constexpr std::size_t kAtFirst = 64;  // enough for most steps
   const std::size_t wanted = in.size() + more;
-  if (wanted > in.capacity()) in.reserve(std::max(2 * wanted, kAtFirst));
+  if (wanted > in.capacity()) in.reserve(2 * wanted);
+}
+
+TapeMode mode_with(LaunchRow* row) noexcept {
+  TapeMode mode = tape_mode();
+  mode.row = row;
+  return mode;
 }
 }  // namespace
+
+LaunchRow::Kept& LaunchRow::spare() noexcept {
+  thread_local Kept spare;
+  return spare;
+}
+
+LaunchRow::LaunchRow(Kind kind) noexcept
+    : kind_(kind), in_row_(mode_with(this)), kept_(std::exchange(spare(), {})) {}
+
+LaunchRow::~LaunchRow() {
+  constexpr std::size_t kMostSpare = 1024;  // updates, which take about 1 MiB
+  kept_.clear();
+  if (kept_.updates.capacity() <= kMostSpare) spare() = std::move(kept_);
+}
+
+void LaunchRow::Kept::clear() noexcept {
+  updates.clear();
+  launches.clear();
+  buffers.clear();
+  tensors.clear();
+}
 
 void LaunchRow::add(Runtime& runtime, const OpDef& op, const Launch& launch, Inputs inputs,
                     const Tensors& results, Ref<Storage> workspace, Ref<Prepared> prepared,
@@ -45,73 +80,64 @@ void LaunchRow::add(Runtime& runtime, const OpDef& op, const Launch& launch, Inp
   Update update{&op,
                 *context.attributes,
                 context.destroyed ? *context.destroyed : IndexSet(),
-                buffers_.size(),
-                inputs_.size(),
+                kept_.buffers.size(),
+                kept_.tensors.size(),
                 std::move(workspace),
                 std::move(prepared),
                 site};
-  make_room(updates_, 1);
-  make_room(launches_, 1);
-  make_room(buffers_, context.inputs.size() + context.outputs.size());
-  make_room(inputs_, inputs.size());
-  make_room(tensors_, inputs.size());
-  if (results.size() > 1) make_room(results_, results.size() - 1);
+  make_room(kept_.updates, 1);
+  make_room(kept_.launches, 1);
+  make_room(kept_.buffers, context.inputs.size() + context.outputs.size());
+  make_room(kept_.tensors, inputs.size() + results.size());
   for (const std::span<const Buffer> part : {context.inputs, context.outputs})
-    buffers_.insert(buffers_.end(), part.begin(), part.end());
-  inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
-  for (const Input& input : inputs) tensors_.push_back(*input.tensor);
-  for (std::size_t i = 1; i < results.size(); ++i) results_.push_back(results[i]);
-  launches_.push_back(launch);
-  updates_.push_back(std::move(update));
+    kept_.buffers.insert(kept_.buffers.end(), part.begin(), part.end());
+  for (const Input& input : inputs) kept_.tensors.push_back(*input.tensor);
+  for (std::size_t i = 1; i < results.size(); ++i) kept_.tensors.push_back(results[i]);
+  kept_.launches.push_back(launch);
+  kept_.updates.push_back(std::move(update));
 }
 
 void LaunchRow::bind() noexcept {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].tensor = &tensors_[i];
-  for (std::size_t i = 0; i < updates_.size(); ++i) {
-    KernelContext& context = launches_[i].context;
-    const Buffer* const buffers = buffers_.data() + updates_[i].first_buffer;
+  for (std::size_t i = 0; i < kept_.updates.size(); ++i) {
+    KernelContext& context = kept_.launches[i].context;
+    const Buffer* const buffers = kept_.buffers.data() + kept_.updates[i].first_buffer;
     context.inputs = {buffers, context.inputs.size()};
     context.outputs = {buffers + context.inputs.size(), context.outputs.size()};
-    context.attributes = &updates_[i].attributes;
-    context.destroyed = &updates_[i].destroyed;
+    context.attributes = &kept_.updates[i].attributes;
+    context.destroyed = &kept_.updates[i].destroyed;
   }
 }
 
 // `begun` counts launches that may have written.
 void LaunchRow::run(std::size_t& begun) {
   const NanCheck check = runtime_->is_simulated() ? NanCheck::none : tape_mode().nan_check;
-  const std::span<const Launch> launches = launches_;
+  const std::span<const Launch> launches = kept_.launches;
   while (begun < launches.size()) {
     const std::size_t count = check == NanCheck::none ? launches.size() - begun : 1;
     Stream* const stream = launches[begun].context.stream;
     const Launched launched = runtime_->run(stream, launches.subspan(begun, count));
     begun += launched.count;
     if (!launched.status.ok()) {
-      const Update& failed = updates_[begun];
+      const Update& failed = kept_.updates[begun];
       if (!launched.status.refused) ++begun;
       throw Error(message(failed.op->name, describe(launched.status), failed.site));
     }
     if (check == NanCheck::none) continue;
-    const Update& last = updates_[begun - 1];
+    const Update& last = kept_.updates[begun - 1];
     const std::string found = find_nan(launches[begun - 1].context, check, *runtime_, stream);
     if (!found.empty()) throw NotANumber(message(last.op->name, found, last.site));
   }
 }
 
 void LaunchRow::flush() {
-  if (updates_.empty()) return;
+  if (kept_.updates.empty()) return;
   struct Emptied {
     ~Emptied() {
-      for (std::size_t i = 0; i < row.updates_.size(); ++i)
-        for (const Input& input : row.inputs_of(i))
-          if (const TensorImpl& impl = *input.tensor->impl(); impl.storage)
-            impl.storage->used_on(row.launches_[i].context.stream);
-      row.updates_.clear();
-      row.launches_.clear();
-      row.buffers_.clear();
-      row.inputs_.clear();
-      row.tensors_.clear();
-      row.results_.clear();
+      for (std::size_t i = 0; i < row.kept_.updates.size(); ++i)
+        for (const Tensor& input : row.inputs_of(i))
+          if (const Ref<Storage>& storage = input.impl()->storage)
+            storage->used_on(row.kept_.launches[i].context.stream);
+      row.kept_.clear();
     }
     LaunchRow& row;
   } const emptied{*this};
@@ -120,10 +146,11 @@ void LaunchRow::flush() {
   try {
     run(begun);
   } catch (...) {
-    for (std::size_t i = 0; i < begun; ++i) tear_updated(*updates_[i].op, inputs_of(i));
+    for (std::size_t i = 0; i < begun; ++i) tear_updated(*kept_.updates[i].op, inputs_of(i));
     throw;
   }
-  for (std::size_t i = 0; i < updates_.size(); ++i) mark_updated(*updates_[i].op, inputs_of(i));
+  for (std::size_t i = 0; i < kept_.updates.size(); ++i)
+    mark_updated(*kept_.updates[i].op, inputs_of(i));
 }
 
 }  // namespace ebb::detail

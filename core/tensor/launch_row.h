@@ -12,10 +12,12 @@ namespace ebb::detail {
 
 // Whether an update of this target sets all of its memory, so that it is whole again.
 bool sets_all(const OpDef& op, const TensorImpl& target) noexcept;
-// mark_updated: the kernel of `op` has updated its targets. tear_updated: it has failed and may
-// have written half of them.
-void mark_updated(const OpDef& op, Inputs inputs) noexcept;
-void tear_updated(const OpDef& op, Inputs inputs) noexcept;
+// The kernel of `op` has updated its targets, which are among its inputs: Input or Tensor.
+template <class T>
+void mark_updated(const OpDef& op, std::span<const T> inputs) noexcept;
+// The kernel has failed and may have written half of its targets.
+template <class T>
+void tear_updated(const OpDef& op, std::span<const T> inputs) noexcept;
 
 // While one lives, in-place updates of the calling thread wait in it, except updates with a
 // history. Their host and device memory is allocated when they are added, so flush() makes them
@@ -26,7 +28,8 @@ class LaunchRow {
  public:
   // Whether a failed attempt() takes the updates back, or they are a step that stays.
   enum Kind { taken_back, stays };
-  explicit LaunchRow(Kind kind = taken_back) noexcept : kind_(kind), in_row_(with(this)) {}
+  explicit LaunchRow(Kind kind = taken_back) noexcept;
+  ~LaunchRow();
 
   Kind kind() const noexcept { return kind_; }
   // Adds an update. The row keeps everything that the launch refers to.
@@ -41,33 +44,33 @@ class LaunchRow {
     const OpDef* op;
     Attributes attributes;
     IndexSet destroyed;
-    std::size_t first_buffer, first_input;  // outputs' buffers follow the inputs'
+    std::size_t first_buffer, first_tensor;  // outputs' follow the inputs'
     Ref<Storage> workspace;
     Ref<Prepared> prepared;
     CallSite site;
   };
-  static TapeMode with(LaunchRow* row) noexcept {
-    TapeMode mode = tape_mode();
-    mode.row = row;
-    return mode;
-  }
-  // Points launches and inputs at their kept data, which moves while updates are added.
+  struct Kept {
+    std::vector<Update> updates;
+    std::vector<Launch> launches;  // one for each update
+    std::vector<Buffer> buffers;
+    std::vector<Tensor> tensors;  // inputs, then outputs after the first, which is an input
+
+    void clear() noexcept;
+  };
+  // Vectors of the thread's last row, empty, so that a step does not allocate them anew.
+  static Kept& spare() noexcept;
+  // Points launches at their kept data, which moves while updates are added.
   void bind() noexcept;
   void run(std::size_t& begun);
-  Inputs inputs_of(std::size_t update) const noexcept {
-    return Inputs(inputs_).subspan(updates_[update].first_input,
-                                   launches_[update].context.inputs.size());
+  std::span<const Tensor> inputs_of(std::size_t update) const noexcept {
+    return std::span(kept_.tensors)
+        .subspan(kept_.updates[update].first_tensor, kept_.launches[update].context.inputs.size());
   }
 
   const Kind kind_;
   const TapeModeScope in_row_;
   Runtime* runtime_ = nullptr;
-  std::vector<Update> updates_;
-  std::vector<Launch> launches_;  // one for each update
-  std::vector<Buffer> buffers_;
-  std::vector<Input> inputs_;
-  std::vector<Tensor> tensors_;  // the inputs' tensors, one for each
-  std::vector<Tensor> results_;  // outputs after the first, which is an input
+  Kept kept_;
 };
 
 }  // namespace ebb::detail

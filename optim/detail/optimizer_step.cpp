@@ -300,12 +300,13 @@ std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
   return optim::commit([&] { return queue(gradients); });
 }
 
-std::vector<Tensor> OptimizerStep::queue(const Tensors& with_histories) {
+std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {
+  // In eager an update of a leaf is not recorded, whatever its gradient's history.
+  std::optional<ebb::detail::TapeModeScope> no_history;
+  if (!parameters_.is_symbolic()) no_history.emplace(ebb::detail::without_history());
   const Clip& clip = optimizer_.clip();
   std::vector<Tensor> updates;
-  Tensors gradients;
-  if (fused_)
-    for (const Tensor& gradient : with_histories) gradients.push_back(without_history(gradient));
+  updates.reserve(1 + size() + new_values_.size());
   Tensor scale = clip_work_;
   if (fused_ && clip.global_norm > 0) scale = scale_of(scale, gate_, clip.global_norm, gradients);
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
@@ -313,15 +314,15 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& with_histories) {
     for (std::size_t i = 0; fused_ && i < size(); ++i) {
       if ((decays_.empty() || decays_[i]) != decays) continue;
       if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
-      updates.push_back(fused_->update_in_place({.parameter = parameter(i),
+      updates.push_back(fused_->update_in_place({.parameter = entries_[targets_[i]].tensor,
                                                  .gradient = gradients[i],
                                                  .slots = slots_of(i),
                                                  .step = updates[0],
                                                  .rate = rate_,
+                                                 .scale = scale,
                                                  .gate = gate_,
                                                  .decays = decays,
-                                                 .clip_value = clip.value,
-                                                 .scale = scale}));
+                                                 .clip_value = clip.value}));
     }
   for (const auto& [target, value] : new_values_)
     updates.push_back(gate_.defined() ? ebb::detail::assign_if(target, value, gate_.ready)

@@ -20,15 +20,15 @@ struct Gate {
 };
 
 struct FusedInput {
-  Tensor parameter;
-  Tensor gradient;  // of the parameter's shape; its dtype or f32 or f64
+  const Tensor& parameter;
+  const Tensor& gradient;  // of the parameter's shape; its dtype or f32 or f64
   std::span<const Tensor> slots;
-  Tensor step;       // i64[]: steps made, this one included
-  Tensor rate;       // f64[]
-  const Gate& gate;  // updates only if open; divides the gradient by its count
+  const Tensor& step;   // i64[]: steps made, this one included
+  const Tensor& rate;   // f64[]
+  const Tensor& scale;  // f64; its first element scales the gradient. May be undefined
+  const Gate& gate;     // updates only if open; divides the gradient by its count
   bool decays = true;
   double clip_value = 0;  // bound of the gradient's elements, if above 0
-  Tensor scale = {};      // f64; its first element scales the gradient. May be undefined
 };
 
 // A rule whose update is one operator that works in place and allocates nothing, so that a step
