@@ -19,7 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/core/ops/create.h"
+#include "ebb/core/ops/index.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/initializer.h"
@@ -27,6 +30,8 @@
 #include "ebb/core/tensor/node.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/groups.h"
+#include "ebb/optim/sgd.h"
 
 namespace {
 
@@ -228,6 +233,45 @@ Row sessions(std::int64_t n) {
   return row;
 }
 
+// Parameters with an optimizer each, in one eager step.
+Row groups(std::int64_t n) {
+  const Parameters parameters(Device::cpu().twin(), Seed{1});
+  std::vector<optim::ParameterGroup> all;
+  Tensor y = Tensor::full({1}, 1).to(parameters.device());
+  for (std::int64_t i = 0; i < n; ++i) {
+    all.push_back({parameters.scope(numbered("layer", i)), optim::Sgd()});
+    y = y * all.back().parameters.declare("w", {1}, initializers::ones());
+  }
+  Lap lap;
+  optim::minimize(sum(y), all);
+  return {lap()};
+}
+
+// Scopes of one set of parameters, frozen one by one.
+Row scopes(std::int64_t n) {
+  const Parameters parameters(Device::cpu());
+  std::vector<Parameters> all;
+  for (std::int64_t i = 0; i < n; ++i) {
+    all.push_back(parameters.scope(numbered("layer", i)));
+    all.back().declare("w", {1}, initializers::zeros());
+  }
+  Lap lap;
+  for (const Parameters& scope : all) scope.set_trainable(false);
+  return {lap()};
+}
+
+// Rows taken from a table by number, and added to it.
+Row indices(std::int64_t n) {
+  const Tensor table = Tensor::zeros({n, 16}), numbers = randint(0, n, {n / 4});
+  Row row;
+  Lap lap;
+  const Tensor taken = index_select(table, numbers);
+  row.push_back(lap());
+  index_add(table, numbers, taken);
+  row.push_back(lap());
+  return row;
+}
+
 std::vector<Series> all_series() {
   return {
       {"nodes",
@@ -264,6 +308,14 @@ std::vector<Series> all_series() {
        64,
        16'384,
        sessions},
+      {"groups", "groups of parameters, in one eager step", {"step"}, 16, 65'536, groups},
+      {"scopes", "scopes, frozen one by one", {"freeze"}, 16, 65'536, scopes},
+      {"indices",
+       "rows of a table, a quarter of them by number",
+       {"take", "add"},
+       4,
+       262'144,
+       indices},
   };
 }
 

@@ -1,7 +1,5 @@
 #include "ebb/core/parameters/named_tensors.h"
 
-#include <algorithm>
-
 #include "ebb/core/base/error.h"
 
 namespace ebb::detail {
@@ -18,22 +16,17 @@ const Tensor* NamedTensors::find(std::string_view name) const noexcept {
 
 const NamedTensors::Part& NamedTensors::part(std::string_view prefix) {
   const std::lock_guard lock(parts_mutex_);
-  auto found = parts_.find(prefix);
-  if (found == parts_.end()) found = parts_.emplace(prefix, Part()).first;
-  Part& part = found->second;
-  for (; part.seen < all_.size(); ++part.seen) {
-    const NamedTensor& tensor = all_[part.seen];
-    if (!tensor.name.starts_with(prefix)) continue;
-    part.positions.push_back(part.seen);
-    try {
-      part.tensors.push_back(tensor);
-      part.tensors.back().prefix_bytes_ = prefix.size();
-    } catch (...) {
-      part.positions.pop_back();
-      throw;
-    }
+  Part& part = part_of(prefix);
+  while (part.tensors.size() < part.positions.size()) {
+    part.tensors.push_back(all_[part.positions[part.tensors.size()]]);
+    part.tensors.back().prefix_bytes_ = prefix.size();
   }
   return part;
+}
+
+NamedTensors::Part& NamedTensors::part_of(std::string_view prefix) {
+  const auto found = parts_.find(prefix);
+  return found == parts_.end() ? parts_.emplace(prefix, Part()).first->second : found->second;
 }
 
 void NamedTensors::add(std::vector<NamedTensor> tensors) {
@@ -41,9 +34,13 @@ void NamedTensors::add(std::vector<NamedTensor> tensors) {
   try {
     for (NamedTensor& tensor : tensors) {
       all_.push_back(std::move(tensor));
-      const std::string& name = all_.back().name;
+      const std::string_view name = all_.back().name;
       if (!positions_.emplace(name, all_.size() - 1).second)
-        refuse("parameters", "there is a \"" + name + "\" already");
+        refuse("parameters", "there is a \"" + std::string(name) + "\" already");
+      // A slot's own name, after the '/', has no scopes.
+      const std::string_view scopes = name.substr(0, name.find('/'));
+      for (std::size_t dot = scopes.find('.'); dot != scopes.npos; dot = scopes.find('.', dot + 1))
+        part_of(scopes.substr(0, dot + 1)).positions.push_back(all_.size() - 1);
     }
   } catch (...) {
     shrink(before);
@@ -58,11 +55,8 @@ void NamedTensors::shrink(std::size_t count) noexcept {
     all_.pop_back();
   }
   for (auto& [prefix, part] : parts_) {
-    while (!part.positions.empty() && part.positions.back() >= count) {
-      part.positions.pop_back();
-      part.tensors.pop_back();
-    }
-    part.seen = std::min(part.seen, count);
+    while (!part.positions.empty() && part.positions.back() >= count) part.positions.pop_back();
+    while (part.tensors.size() > part.positions.size()) part.tensors.pop_back();
   }
 }
 

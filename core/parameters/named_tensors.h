@@ -56,8 +56,7 @@ struct NameHash {
 template <class T>
 using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
 
-// Tensors in insertion order, found by name. The tensors of a scope are a separate list, updated
-// when it is asked for.
+// Tensors in insertion order, found by name or by scope: a prefix that ends in a '.'.
 class NamedTensors {
  public:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -67,14 +66,13 @@ class NamedTensors {
   std::size_t position(std::string_view name) const noexcept;
   const Tensor* find(std::string_view name) const noexcept;
 
-  // Some of the tensors, in their order.
+  // The tensors of a scope, in their order.
   struct Part {
-    std::vector<NamedTensor> tensors;
-    std::vector<std::size_t> positions;  // of each tensor, in all()
-    std::size_t seen = 0;                // size of all() at the last update
+    std::vector<std::size_t> positions;  // in all()
+    std::vector<NamedTensor> tensors;    // copies of the first of them, until part() asks for all
   };
-  // Tensors whose names begin with `prefix`; the reference lives as long as this object. Threads
-  // may ask at the same time, as long as none adds.
+  // The reference lives as long as this object. Threads may ask at the same time, as long as none
+  // adds.
   const Part& part(std::string_view prefix);
   const std::vector<NamedTensor>& below(std::string_view prefix) {
     return prefix.empty() ? all_ : part(prefix).tensors;
@@ -86,6 +84,8 @@ class NamedTensors {
   void shrink(std::size_t count) noexcept;
 
  private:
+  Part& part_of(std::string_view prefix);
+
   std::vector<NamedTensor> all_;
   ByName<std::size_t> positions_;
   std::mutex parts_mutex_;
