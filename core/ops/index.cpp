@@ -45,7 +45,8 @@ int axis_of(const Inference& inference, const Shape& x) {
 // The shapes of parts of x by indices, input 1. index_select: x's with the indices' axes in place
 // of the axis that they choose along.
 Shape selected(const Inference& inference, const Shape& x) {
-  return detail::replace_axis(inference, x, axis_of(inference, x), inference.inputs[1].shape);
+  const int axis = axis_of(inference, x);
+  return detail::replace_axes(inference, x, axis, axis + 1, inference.inputs[1].shape);
 }
 // gather: the indices', which has x's sizes except along the axis; open sizes are taken from x.
 Shape gathered(const Inference& inference, const Shape& x) {
@@ -120,20 +121,15 @@ void infer_one_hot(Inference& inference) {
 }
 
 // The axis counted from the front; one out of range is left to the shape rule.
-IndexAttributes along(const Tensor& x, int axis, const IndexOptions& options) {
-  const int front = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis;
-  return index_attributes(index_select_op, front, options);
+IndexAttributes along(const OpDef& op, const Operand& x, int axis, const IndexOptions& options) {
+  const int rank = detail::tensor_of(op, x).rank();
+  return index_attributes(op, axis < 0 && axis >= -rank ? axis + rank : axis, options);
 }
 
-// The gradient of parts of x, by this operator.
-Tensors gradient_of_parts(const OpDef& backward, Gradient g) {
-  if (!is_floating(g.x(0).dtype())) return {{}, {}};
-  const Tensor x = g.x(0);
-  return {apply_one(backward, {g.dy(), g.x(1), x}, g.node().attributes, g.site()), {}};
-}
 // The gradient of values added at indices. On a GPU a value at an index out of range is dropped, so
 // its gradient is 0, not NaN.
-Tensors gradient_of_added(const OpDef& op, Gradient g) {
+template <const OpDef& op>
+Tensors gradient_of_added(Gradient g) {
   IndexAttributes attributes = g.attribute<IndexAttributes>();
   attributes.zero_outside = 1;
   return {apply_one(op, {g.dy(), g.x(1)}, attributes, g.site()), {}, {}};
@@ -142,8 +138,7 @@ Tensors gradient_of_added(const OpDef& op, Gradient g) {
 // x with values added to its parts, which `function` checks and `backward` places.
 Tensor add_parts(const OpDef& function, const OpDef& backward, const IndexAttributes& attributes,
                  const Operand& x, const Operand& indices, const Operand& values) {
-  const Operand* const operands[] = {&x, &indices, &values};
-  detail::check(function, operands, attributes, x.site());
+  const detail::CalledScope called = detail::check(function, {x, indices, values}, attributes);
   const Input like(x.tensor());
   return add(x, {apply_one(backward, {values, indices, like}, attributes, x.site()), x.site()});
 }
@@ -152,39 +147,31 @@ Tensor add_parts(const OpDef& function, const OpDef& backward, const IndexAttrib
 
 Tensor index_select(const Operand& x, const Operand& indices, int axis,
                     const IndexOptions& options) {
-  detail::tensor_of(index_select_op, indices);
-  const IndexAttributes attributes = along(detail::tensor_of(index_select_op, x), axis, options);
-  return apply_one(index_select_op, {x, indices}, attributes, x.site());
+  return detail::apply_to(index_select_op, {x, indices}, along(index_select_op, x, axis, options));
 }
 
 Tensor embedding(const Operand& table, const Operand& indices, const IndexOptions& options) {
   const detail::CalledScope called("embedding");
   const Tensor& rows = detail::tensor_of(index_select_op, table);
-  if (rows.rank() != 2)
-    detail::fail(index_select_op, "takes a table [rows, features]", rows, table.site());
+  if (rows.rank() != 2) detail::fail(index_select_op, "takes a table [rows, features]", table);
   return index_select(table, indices, 0, options);
 }
 
 Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis,
                  const IndexOptions& options) {
-  const detail::CalledScope called("index_add");
   return add_parts(index_add_function, index_select_backward_op,
-                   along(detail::tensor_of(index_add_function, x), axis, options), x, indices,
-                   values);
+                   along(index_add_function, x, axis, options), x, indices, values);
 }
 
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
-  const IndexAttributes attributes =
-      index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options);
-  detail::tensor_of(gather_op, indices);
-  return apply_one(gather_op, {x, indices}, attributes, x.site());
+  return detail::apply_to(
+      gather_op, {x, indices},
+      index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options));
 }
 
 Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options) {
-  const detail::CalledScope called("pick");
-  const Operand* const operands[] = {&x, &indices};
+  const detail::CalledScope called = detail::check(pick_function, {x, indices});
   const CallSite site = x.site();
-  detail::check(pick_function, operands, {}, site);
   IndexAttributes attributes = index_attributes(gather_op, x.tensor().rank() - 1, options);
   attributes.one_per_row = 1;
   const Tensor column = unsqueeze({indices.take(), site}, -1);
@@ -193,7 +180,6 @@ Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& option
 
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
                    const IndexOptions& options) {
-  const detail::CalledScope called("scatter_add");
   const OpDef& function = scatter_add_function;
   return add_parts(function, gather_backward_op,
                    index_attributes(function, detail::axis_of(function, axis, x), options), x,
@@ -208,7 +194,7 @@ Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype) {
 constinit const OpDef index_select_op{
     .name = "index_select",
     .infer = infer_parts<selected>,
-    .gradient = [](Gradient g) { return gradient_of_parts(index_select_backward_op, g); },
+    .gradient = detail::gradient_by<index_select_backward_op, 1, 0>,
     .keeps = input(1),
     .indices = indices_into<0>,
     .selects = true,
@@ -218,32 +204,30 @@ constinit const OpDef index_select_op{
 constinit const OpDef index_select_backward_op{
     .name = "index_select_backward",
     .infer = infer_index_select_backward,
-    .gradient = [](Gradient g) { return gradient_of_added(index_select_op, g); },
+    .gradient = gradient_of_added<index_select_op>,
     .keeps = input(1),
     .shape_only = bit(2),
     .indices = indices_into<2>,
     .cpu = {cpu::index_select_backward, cpu::index_select_backward_memory},
     .cuda = {cuda::index_select_backward}};
 
-constinit const OpDef gather_op{
-    .name = "gather",
-    .infer = infer_parts<gathered>,
-    .gradient = [](Gradient g) { return gradient_of_parts(gather_backward_op, g); },
-    .keeps = input(1),
-    .indices = indices_into<0>,
-    .selects = true,
-    .cpu = {cpu::gather},
-    .cuda = {cuda::gather}};
+constinit const OpDef gather_op{.name = "gather",
+                                .infer = infer_parts<gathered>,
+                                .gradient = detail::gradient_by<gather_backward_op, 1, 0>,
+                                .keeps = input(1),
+                                .indices = indices_into<0>,
+                                .selects = true,
+                                .cpu = {cpu::gather},
+                                .cuda = {cuda::gather}};
 
-constinit const OpDef gather_backward_op{
-    .name = "gather_backward",
-    .infer = infer_gather_backward,
-    .gradient = [](Gradient g) { return gradient_of_added(gather_op, g); },
-    .keeps = input(1),
-    .shape_only = bit(2),
-    .indices = indices_into<2>,
-    .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
-    .cuda = {cuda::gather_backward}};
+constinit const OpDef gather_backward_op{.name = "gather_backward",
+                                         .infer = infer_gather_backward,
+                                         .gradient = gradient_of_added<gather_op>,
+                                         .keeps = input(1),
+                                         .shape_only = bit(2),
+                                         .indices = indices_into<2>,
+                                         .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
+                                         .cuda = {cuda::gather_backward}};
 
 constinit const OpDef one_hot_op{
     .name = "one_hot", .infer = infer_one_hot, .cpu = {cpu::one_hot}, .cuda = {cuda::one_hot}};

@@ -43,7 +43,6 @@ Axes one_or_all(const std::optional<int>& axis) { return axis ? Axes{*axis} : Ax
 // equal to it, and 0 for the others.
 Tensors extreme_gradient(Gradient g) {
   const auto& how = g.attribute<ExtremeAttributes>();
-  if (!is_floating(g.x(0).dtype())) return {Tensor()};
   const Tensor y = detail::with_axes(g.take_y(), how.axes, how.keep != 0);
   const Tensor dy = detail::with_axes(g.take_dy(), how.axes, how.keep != 0);
   Tensor share = how.smallest ? share_of_maximum(y, g.take_x(0)) : share_of_maximum(g.take_x(0), y);
@@ -133,8 +132,7 @@ TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options) {
   if (k < 0 || (there != kOpen && there < k))
     detail::fail(
         topk_op,
-        "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis),
-        x.tensor(), x.site());
+        "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis), x);
   return in_order(topk_op, x, options.axis, {.count = k, .descending = options.largest});
 }
 

@@ -85,7 +85,7 @@ Tensor apply_like(const OpDef& op, const Operand& x, const Operand& like) {
 constexpr OpDef logic(const char* name, Kernel cpu, Kernel cuda) {
   return {.name = name,
           .infer = infer_logic,
-          .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
+          .gradient = detail::no_gradient,
           .is_identity = detail::keeps_shape,
           .cpu = {cpu},
           .cuda = {cuda, cuda::sum_memory}};
@@ -113,9 +113,7 @@ Tensor expand_as(const Operand& x, const Operand& like) {
 }
 
 Tensor detail::broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction) {
-  tensor_of(broadcast_like_op, dy);
-  tensor_of(broadcast_like_op, like);
-  return apply_one(broadcast_like_op, {dy, like}, reduction, dy.site());
+  return apply_to(broadcast_like_op, {dy, like}, reduction);
 }
 
 constinit const OpDef sum_op{.name = "sum",
@@ -137,9 +135,7 @@ constinit const OpDef all_op = logic("all", cpu::all, cuda::all);
 
 constinit const OpDef sum_like_op{.name = "sum_like",
                                   .infer = infer_sum_like,
-                                  .gradient = [](Gradient g) -> Tensors {
-                                    return {expand_as(g.dy(), g.x(0)), {}};
-                                  },
+                                  .gradient = detail::gradient_by<expand_as_op, 0>,
                                   .shape_only = bit(1),
                                   .is_identity = detail::keeps_shape,
                                   .cpu = {cpu::sum_like, cpu::sum_like_memory},
@@ -160,9 +156,7 @@ constinit const OpDef broadcast_like_op{
 
 constinit const OpDef expand_as_op{.name = "expand_as",
                                    .infer = infer_expand_as,
-                                   .gradient = [](Gradient g) -> Tensors {
-                                     return {sum_like(g.dy(), g.x(0)), {}};
-                                   },
+                                   .gradient = detail::gradient_by<sum_like_op, 0>,
                                    .shape_only = bit(1),
                                    .selects = true,
                                    .is_identity = detail::keeps_shape,

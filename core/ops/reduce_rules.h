@@ -23,8 +23,7 @@ inline Shape reduced(const Shape& shape, std::uint32_t mask, bool keep) {
 // The axes that options name. Throws Error where they say both `.axes` and `.axis`.
 Axes asked_axes(const OpDef& op, const auto& options, const Operand& x) {
   if (!options.axis.value) return options.axes;
-  if (!options.axes.empty())
-    fail(op, "takes .axis, which is one, or .axes, not both", tensor_of(op, x), x.site());
+  if (!options.axes.empty()) fail(op, "takes .axis, which is one, or .axes, not both", x);
   return {*options.axis.value};
 }
 

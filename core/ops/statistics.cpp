@@ -137,7 +137,7 @@ Tensor norm(const Operand& x, const NormOptions& options) {
     throw Error(detail::message(norm2_op.name, "takes a p of 1, 2 or infinity", x.site()));
   const detail::CalledScope called(norm2_op.name);
   const Tensor all = detail::tensor_of(norm2_op, x);
-  if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, all, x.site());
+  if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, x);
   const ReduceOptions over{options.axes, options.axis, options.keep};
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
