@@ -118,11 +118,12 @@ Shape transposed(const Inference& inference, const Shape& x, const Shape& weight
 using ResultShape = Shape(const Inference&, const Shape& x, const Shape& weights);
 
 template <ResultShape result>
-void infer_images(Inference& inference, const char* layout) {
+void infer_images(Inference& inference) {
   detail::require_arithmetic(inference);
   const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
   const Shape y = result(inference, x.shape, weights.shape);
-  require_bias(inference, y, layout);
+  require_bias(inference, y,
+               result == convolved ? "[out, in / groups, kh, kw]" : "[in, out / groups, kh, kw]");
   inference.output(x.dtype, y);
 }
 
@@ -201,19 +202,17 @@ Shape as_images(const Shape& rows) { return {rows.dim(0), rows.dim(1), 1, rows.d
 
 // The shape rule of a function of one axis, by the shape rule for images.
 template <ResultShape result>
-void infer_rows(Inference& inference, const char* layout) {
+void infer_rows(Inference& inference) {
+  const char* const layout =
+      result == convolved ? "[out, in / groups, k]" : "[in, out / groups, k]";
   detail::require_arithmetic(inference);
   const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
   if (x.rank() != 3 || weights.rank() != 3)
     inference.fail(std::string("takes x [n, in, length] and weights ") + layout);
   require_bias(inference, result(inference, as_images(x), as_images(weights)), layout);
 }
-constexpr OpDef conv1d_function{.name = "conv1d", .infer = [](Inference& inference) {
-                                  infer_rows<convolved>(inference, "[out, in / groups, k]");
-                                }};
-constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = [](Inference& inference) {
-                                       infer_rows<transposed>(inference, "[in, out / groups, k]");
-                                     }};
+constexpr OpDef conv1d_function{.name = "conv1d", .infer = infer_rows<convolved>};
+constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = infer_rows<transposed>};
 
 // Checks the operands as given, then applies them as images of height 1.
 Tensor apply_rows(const OpDef& function, Operands operands, const ConvAttributes& attributes,
@@ -267,11 +266,7 @@ Tensor conv_transpose1d(const Operand& x, const Operand& weights,
 }
 
 constinit const OpDef conv2d_op{.name = "conv2d",
-                                .infer =
-                                    [](Inference& inference) {
-                                      infer_images<convolved>(inference,
-                                                              "[out, in / groups, kh, kw]");
-                                    },
+                                .infer = infer_images<convolved>,
                                 .gradient = [](Gradient g) -> Tensors {
                                   Tensors all(static_cast<std::size_t>(g.inputs()));
                                   if (g.wants(0))
@@ -316,10 +311,7 @@ constinit const OpDef conv2d_weight_gradient_op{
 
 constinit const OpDef conv_transpose2d_op{
     .name = "conv_transpose2d",
-    .infer =
-        [](Inference& inference) {
-          infer_images<transposed>(inference, "[in, out / groups, kh, kw]");
-        },
+    .infer = infer_images<transposed>,
     .gradient = [](Gradient g) -> Tensors {
       Tensors all(static_cast<std::size_t>(g.inputs()));
       if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);

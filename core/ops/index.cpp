@@ -67,36 +67,23 @@ void infer_parts(Inference& inference) {
   inference.output(x.dtype, parts_of(inference, x.shape));
 }
 
-// Input `values` is added to parts of input x, of which only the shape counts.
-template <PartsOf parts_of>
-void require_values(const Inference& inference, std::size_t x, std::size_t values,
-                    const char* problem) {
+// The shape rule of values, input kValues, that are added to parts of input kTo, of which only the
+// shape counts.
+template <PartsOf parts_of, std::size_t kTo, std::size_t kValues>
+void infer_added(Inference& inference) {
   require_indices(inference, 1);
-  const Spec &to = inference.inputs[x], &added = inference.inputs[values];
+  const Spec &to = inference.inputs[kTo], &added = inference.inputs[kValues];
   if (!is_floating(inference.inputs[0].dtype)) inference.fail(detail::kTakesFloating);
   inference.require(added.dtype == to.dtype, "takes inputs of one dtype (cast() converts)");
-  inference.require(detail::may_equal(added.shape, parts_of(inference, to.shape)), problem);
+  inference.require(detail::may_equal(added.shape, parts_of(inference, to.shape)),
+                    parts_of == gathered ? "updates must have the shape of the indices"
+                    : kTo == 0           ? "the values have not the shape of the parts"
+                                         : "the first shape is not that of the parts");
+  inference.output(to.dtype, to.shape);
 }
 
-constexpr const char* kUpdatesDiffer = "updates must have the shape of the indices";
-
-void infer_index_select_backward(Inference& inference) {
-  require_values<selected>(inference, 2, 0, "the first shape is not that of the parts");
-  inference.output(inference.inputs[2].dtype, inference.inputs[2].shape);
-}
-void infer_gather_backward(Inference& inference) {
-  require_values<gathered>(inference, 2, 0, kUpdatesDiffer);
-  inference.output(inference.inputs[2].dtype, inference.inputs[2].shape);
-}
-// The rules of index_add(x, indices, values) and scatter_add(x, indices, updates).
-void infer_index_add(Inference& inference) {
-  require_values<selected>(inference, 0, 2, "the values have not the shape of the parts");
-}
-void infer_scatter_add(Inference& inference) {
-  require_values<gathered>(inference, 0, 2, kUpdatesDiffer);
-}
-constexpr OpDef index_add_function{.name = "index_add", .infer = infer_index_add};
-constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatter_add};
+constexpr OpDef index_add_function{.name = "index_add", .infer = infer_added<selected, 0, 2>};
+constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_added<gathered, 0, 2>};
 
 void infer_pick(Inference& inference) {
   const Spec &x = inference.inputs[0], &indices = inference.inputs[1];
@@ -203,7 +190,7 @@ constinit const OpDef index_select_op{
 
 constinit const OpDef index_select_backward_op{
     .name = "index_select_backward",
-    .infer = infer_index_select_backward,
+    .infer = infer_added<selected, 2, 0>,
     .gradient = gradient_of_added<index_select_op>,
     .keeps = input(1),
     .shape_only = bit(2),
@@ -221,7 +208,7 @@ constinit const OpDef gather_op{.name = "gather",
                                 .cuda = {cuda::gather}};
 
 constinit const OpDef gather_backward_op{.name = "gather_backward",
-                                         .infer = infer_gather_backward,
+                                         .infer = infer_added<gathered, 2, 0>,
                                          .gradient = gradient_of_added<gather_op>,
                                          .keeps = input(1),
                                          .shape_only = bit(2),

@@ -18,13 +18,6 @@ using Gradient = const GradientContext&;
 using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
 
-ValueInputs inputs_of(const Values& values) { return ValueInputs(values.begin(), values.end()); }
-// For values that nobody reads again, which are moved.
-ValueInputs inputs_of(Values&& values) {
-  return ValueInputs(std::make_move_iterator(values.begin()),
-                     std::make_move_iterator(values.end()));
-}
-
 bool fits(const Spec& spec, const Shape& shape) { return may_equal(spec.shape, shape); }
 
 // Texts of errors: lstm has two states and four gates, gru one and three.
@@ -121,9 +114,11 @@ Tensors recurrent_gradient(Gradient g) {
     values.push_back(g.take_dy(i));
     attributes.d_given |= 1 << i;
   }
-  const ValueInputs inputs = inputs_of(std::move(values));
-  const Tensors all = apply(attributes.has_cell() ? lstm_backward_op : gru_backward_op,
-                            {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
+  // Nobody reads them again.
+  const ValueInputs inputs(std::make_move_iterator(values.begin()),
+                           std::make_move_iterator(values.end()));
+  const Tensors all = apply(attributes.has_cell() ? lstm_backward_op : gru_backward_op, inputs,
+                            attributes, g.site(), unwanted);
   Tensors wanted(static_cast<std::size_t>(at.count));
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (at.has_gradient(static_cast<std::int64_t>(i)) && g.wants(static_cast<int>(i)))
@@ -174,8 +169,7 @@ Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
   }
   if (attributes.has_lengths) values.push_back(cast(call.lengths, DType::i64));
   for (Tensor& part : call.weights) values.push_back(std::move(part));
-  const ValueInputs inputs = inputs_of(values);
-  return apply(op, {inputs.data(), inputs.size()}, attributes, x.site());
+  return apply(op, ValueInputs(values.begin(), values.end()), attributes, x.site());
 }
 
 template <class Weights>

@@ -18,25 +18,20 @@ Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, b
   return detail::apply_to(op, {cast(x, DType::f32), site}, how);
 }
 
-void put_reduced(Inference& inference, DType dtype) {
-  const auto& how = inference.attribute<Reduction>();
-  inference.output(dtype, detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
-}
-
 void infer_reduce(Inference& inference) {
   detail::require_arithmetic(inference);
-  put_reduced(inference, inference.inputs[0].dtype);
+  detail::output_reduced<Reduction>(inference, inference.inputs[0].dtype);
 }
 
 void infer_sum(Inference& inference) {
   const DType dtype = inference.inputs[0].dtype;
-  put_reduced(inference, is_floating(dtype) ? dtype : DType::i64);
+  detail::output_reduced<Reduction>(inference, is_floating(dtype) ? dtype : DType::i64);
 }
 
 void infer_logic(Inference& inference) {
   inference.require(inference.inputs[0].dtype == DType::boolean,
                     "takes bool (a comparison gives it: x != 0)");
-  put_reduced(inference, DType::boolean);
+  detail::output_reduced<Reduction>(inference, DType::boolean);
 }
 
 bool is_sum_of_one(const MemoryQuery& query) { return query.inputs[0] == query.outputs[0]; }
