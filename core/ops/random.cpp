@@ -26,10 +26,14 @@ std::string makes_floating(DType dtype) {
   return std::string("makes f32, f64, f16 or bf16, not ") + name(dtype);
 }
 
+// The shape and dtype are those of input 1, or without it the attributes'.
 template <class Making>
 void infer_creation(Inference& inference) {
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  inference.attribute<Making>().output(inference);
+  if (inference.inputs.size() == 1) return inference.attribute<Making>().output(inference);
+  const Spec& like = inference.inputs[1];
+  if (!is_floating(like.dtype)) inference.fail(makes_floating(like.dtype));
+  inference.output(like.dtype, like.shape);
 }
 
 Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dtype,
@@ -47,15 +51,8 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
 
-void infer_like(Inference& inference) {
-  inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  const Spec& like = inference.inputs[1];
-  if (!is_floating(like.dtype)) inference.fail(makes_floating(like.dtype));
-  inference.output(like.dtype, like.shape);
-}
-
-Tensor create_like(const OpDef& op, const Operand& x, double a, double b) {
-  const detail::CalledScope called(op.name);
+Tensor create_like(const char* function, const OpDef& op, const Operand& x, double a, double b) {
+  const detail::CalledScope called(function);
   const detail::HeldOperand held(x);
   const Tensor& like = detail::tensor_of(op, *held);
   const detail::GeneratorTrial trial;
@@ -70,11 +67,8 @@ void infer_dropout(Inference& inference) {
 
 // None of these is stateful: the randomness is in the draw, an input.
 constexpr OpDef creation(const char* name, Kernel cpu, Kernel cuda) {
-  return {.name = name, .infer = infer_creation<CreationAttributes>, .cpu = {cpu}, .cuda = {cuda}};
-}
-constexpr OpDef creation_like(const char* name, Kernel cpu, Kernel cuda) {
   return {.name = name,
-          .infer = infer_like,
+          .infer = infer_creation<CreationAttributes>,
           .gradient = detail::no_gradient,
           .shape_only = bit(1),
           .cpu = {cpu},
@@ -204,20 +198,21 @@ Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, CallSite s
 }
 
 Tensor uniform_like(const Operand& x, double low, double high) {
-  const DType dtype = detail::tensor_of(uniform_like_op, x).dtype();
+  const detail::CalledScope called("uniform_like");
+  const DType dtype = detail::tensor_of(uniform_op, x).dtype();
   const auto [a, b] = uniform_bounds("uniform_like", low, high, dtype, x.site());
-  return create_like(uniform_like_op, x, a, b);
+  return create_like("uniform_like", uniform_op, x, a, b);
 }
 
 Tensor normal_like(const Operand& x, double mean, double standard_deviation) {
   require_normal("normal_like", mean, standard_deviation, x.site());
-  return create_like(normal_like_op, x, mean, standard_deviation);
+  return create_like("normal_like", normal_op, x, mean, standard_deviation);
 }
 
 Tensor bernoulli_like(const Operand& x, double probability) {
-  const detail::CalledScope called(bernoulli_like_op.name);
+  const detail::CalledScope called("bernoulli_like");
   require_probability(probability, x.site());
-  return create_like(bernoulli_like_op, x, probability, 1);
+  return create_like("bernoulli_like", bernoulli_op, x, probability, 1);
 }
 
 Tensor categorical(const Operand& logits, double temperature) {
@@ -262,11 +257,6 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
 constinit const OpDef uniform_op = creation("uniform", cpu::uniform, cuda::uniform);
 constinit const OpDef normal_op = creation("normal", cpu::normal, cuda::normal);
 constinit const OpDef bernoulli_op = creation("bernoulli", cpu::bernoulli, cuda::bernoulli);
-
-constinit const OpDef uniform_like_op = creation_like("uniform_like", cpu::uniform, cuda::uniform);
-constinit const OpDef normal_like_op = creation_like("normal_like", cpu::normal, cuda::normal);
-constinit const OpDef bernoulli_like_op =
-    creation_like("bernoulli_like", cpu::bernoulli, cuda::bernoulli);
 
 constinit const OpDef randint_op{.name = "randint",
                                  .infer = infer_creation<IntegerAttributes>,

@@ -136,9 +136,8 @@ Attributes randint_attributes(std::int64_t low, std::int64_t high, const Shape& 
                               CallSite site);
 }  // namespace detail
 
-// Inputs: the draw, and for the _like operators the tensor whose shape and dtype they take.
-extern const OpDef uniform_op, normal_op, bernoulli_op, randint_op, uniform_like_op, normal_like_op,
-    bernoulli_like_op, dropout_op;
+// Inputs: the draw, and for the _like functions the tensor whose shape and dtype they take.
+extern const OpDef uniform_op, normal_op, bernoulli_op, randint_op, dropout_op;
 // Input: a session's random state, i64[2] {key, run count}; output: the draw i64[2] {key, counter}
 // of one random node in that run (kernels/random.h).
 extern const OpDef draw_op;
