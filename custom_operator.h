@@ -32,9 +32,9 @@
 
 #include "ebb/core/base/host_device.h"
 #include "ebb/core/kernels/custom.h"
-#include "ebb/core/ops/custom.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
 
@@ -177,6 +177,9 @@ inline constexpr bool kBroadcasts = kInputs<F> > 1;
 
 // The kernel for CUDA. Without nvcc only its memory rule, which is all that a simulated device
 // needs.
+// A memory rule: nothing beside the output.
+inline MemoryNeeds no_memory(const MemoryQuery& /*query*/) noexcept { return {}; }
+
 template <class F>
 constexpr DeviceKernel kernel_for_cuda() noexcept {
 #if EBB_CUDA_KERNELS
@@ -186,9 +189,9 @@ constexpr DeviceKernel kernel_for_cuda() noexcept {
                     context, functor_of<F>(*context.attributes),
                     std::make_integer_sequence<int, kInputs<F>>());
               },
-          .memory = detail::pointwise_memory};
+          .memory = no_memory};
 #else
-  return {.memory = detail::pointwise_memory};
+  return {.memory = no_memory};
 #endif
 }
 
@@ -215,7 +218,7 @@ consteval OpDef make_pointwise() {
   OpDef op{.name = name_of<F>(),
            .infer = detail::infer_pointwise,
            .takes_over = kAll,
-           .cpu = {run_on_cpu<F>, detail::pointwise_memory},
+           .cpu = {run_on_cpu<F>, no_memory},
            .cuda = kernel_for_cuda<F>()};
   if constexpr (requires { typename F::Derivatives; }) {
     static_assert(
@@ -235,7 +238,7 @@ consteval OpDef make_chained() {
            .infer = detail::infer_pointwise,
            .compose = compose_chained<D>,
            .takes_over = kAll,
-           .cpu = {run_on_cpu<Chained<D>>, detail::pointwise_memory},
+           .cpu = {run_on_cpu<Chained<D>>, no_memory},
            .cuda = kernel_for_cuda<Chained<D>>()};
   return op;
 }
@@ -267,17 +270,17 @@ inline constexpr OpDef custom_op = custom::make_pointwise<F>();
 template <class F>
 Tensor custom_operator(const F& functor, const Operand& x) {
   static_assert(custom::kInputs<F> == 1, "this functor has another number of inputs");
-  return detail::apply_pointwise(custom_op<F>, {x}, custom::attributes_of(functor));
+  return detail::apply_to(custom_op<F>, x, custom::attributes_of(functor));
 }
 template <class F>
 Tensor custom_operator(const F& functor, const Operand& a, const Operand& b) {
   static_assert(custom::kInputs<F> == 2, "this functor has another number of inputs");
-  return detail::apply_pointwise(custom_op<F>, {a, b}, custom::attributes_of(functor));
+  return detail::apply_to(custom_op<F>, {a, b}, custom::attributes_of(functor));
 }
 template <class F>
 Tensor custom_operator(const F& functor, const Operand& a, const Operand& b, const Operand& c) {
   static_assert(custom::kInputs<F> == 3, "this functor has another number of inputs");
-  return detail::apply_pointwise(custom_op<F>, {a, b, c}, custom::attributes_of(functor));
+  return detail::apply_to(custom_op<F>, {a, b, c}, custom::attributes_of(functor));
 }
 
 namespace custom {
@@ -309,11 +312,10 @@ template <class D, int... K>
 Tensor gradient_by(const GradientContext& g, int k, bool is_last, const Attributes& attributes,
                    std::integer_sequence<int, K...>) {
   if constexpr (sizeof...(K) == 1) {
-    return detail::apply_pointwise(chained_op<D>, {g.take_dy(), g.take_x(0)}, attributes);
+    return detail::apply_to(chained_op<D>, {g.take_dy(), g.take_x(0)}, attributes);
   } else {
-    Tensor all = is_last
-                     ? detail::apply_pointwise(chained_op<D>, {g.take_dy(), g.x(K)...}, attributes)
-                     : detail::apply_pointwise(chained_op<D>, {g.dy(), g.x(K)...}, attributes);
+    Tensor all = is_last ? detail::apply_to(chained_op<D>, {g.take_dy(), g.x(K)...}, attributes)
+                         : detail::apply_to(chained_op<D>, {g.dy(), g.x(K)...}, attributes);
     return sum_like(std::move(all), g.x(k));
   }
 }

@@ -1,7 +1,9 @@
+// Tensors that a graph makes: its nodes are those of the functions without a graph.
 #include "ebb/graph/create.h"
 
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/graph_state.h"
+#include "ebb/graph/random.h"
 
 namespace ebb {
 namespace {
@@ -46,6 +48,27 @@ Tensor linspace(Graph& graph, double start, double end, std::int64_t count,
 
 Tensor eye(Graph& graph, std::int64_t rows, const EyeOptions& options, CallSite site) {
   return recorded(graph, [&] { return eye(rows, options, site); });
+}
+
+Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options, CallSite site) {
+  return recorded(graph, [&] { return uniform(shape, options, site); });
+}
+
+Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options, CallSite site) {
+  return recorded(graph, [&] { return normal(shape, options, site); });
+}
+
+Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options, CallSite site) {
+  return recorded(graph, [&] { return bernoulli(shape, options, site); });
+}
+
+Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& shape,
+               const RandintOptions& options, CallSite site) {
+  return recorded(graph, [&] { return randint(low, high, shape, options, site); });
+}
+
+Tensor permutation(Graph& graph, std::int64_t count, CallSite site) {
+  return recorded(graph, [&] { return permutation(count, {}, site); });
 }
 
 }  // namespace ebb

@@ -15,20 +15,16 @@ namespace ebb {
 #include "ebb/core/kernels/functors/activations.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::Gradient, detail::kFromInput, detail::kFromOutput, detail::kLinearInFirst,
-    detail::pair, detail::unary;
+using detail::from_x, detail::from_y, detail::Gradient, detail::kFromInput, detail::kFromOutput,
+    detail::kLinearInFirst, detail::pair, detail::unary;
 
 constinit const OpDef sigmoid_op =
-    unary<functors::Sigmoid>("sigmoid", {.gradient = [](Gradient g) -> Tensors {
-                                           Tensor rest = 1 - g.y();
-                                           return {g.take_dy() * (g.take_y() * std::move(rest))};
-                                         },
-                                         .keeps = output(0)});
-
+    unary<functors::Sigmoid>("sigmoid", from_y([](Operand dy, Tensor y) {
+                               Tensor rest = 1 - y;
+                               return dy * (std::move(y) * std::move(rest));
+                             }));
 constinit const OpDef softplus_op = unary<functors::Softplus>(
-    "softplus",
-    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sigmoid(g.take_x(0))}; },
-     .keeps = input(0)});
+    "softplus", from_x([](Operand dy, Operand x) { return dy * sigmoid(x); }));
 
 constinit const OpDef relu_op = unary<functors::Relu>("relu", kFromOutput<relu_gradient_op>);
 constinit const OpDef relu_gradient_op =
@@ -54,7 +50,7 @@ constexpr detail::GradientRule kOfSlope = {.gradient = [](Gradient g) -> Tensors
                                              const Tensor x = g.x(1);
                                              Tensor d_dy, d_x;
                                              if (g.wants(0))
-                                               d_dy = detail::apply_pair(op, g.dy(), x);
+                                               d_dy = detail::apply_to(op, {g.dy(), x});
                                              if (g.wants(1)) {
                                                const Tensor curve = second_derivative(x);
                                                d_x = g.take_dy() * g.take_x(0) * curve;
@@ -108,7 +104,7 @@ constinit const OpDef elu_gradient_op = pair<functors::EluGradient>(
                        const Tensor y = g.x(1);
                        Tensor d_dy, d_y;
                        if (g.wants(0))
-                         d_dy = detail::apply_pair(elu_gradient_op, g.dy(), y, g.node().attributes);
+                         d_dy = detail::apply_to(elu_gradient_op, {g.dy(), y}, g.node().attributes);
                        if (g.wants(1)) d_y = relu_gradient(g.take_dy() * g.take_x(0), -y);
                        return {d_dy, d_y};
                      },
@@ -127,10 +123,9 @@ constinit const OpDef gelu_tanh_op =
 constinit const OpDef gelu_tanh_gradient_op = pair<functors::GeluTanhGradient>(
     "gelu_tanh_gradient", kOfSlope<gelu_tanh_gradient_op, gelu_tanh_curve>);
 
-constinit const OpDef erf_op = unary<functors::Erf>(
-    "erf", {.gradient = [](Gradient g) -> Tensors {
-              return {g.take_dy() * (2 * std::numbers::inv_sqrtpi) * exp(-square(g.take_x(0)))};
-            },
-            .keeps = input(0)});
+constinit const OpDef erf_op =
+    unary<functors::Erf>("erf", from_x([](Operand dy, Operand x) {
+                           return dy * (2 * std::numbers::inv_sqrtpi) * exp(-square(x));
+                         }));
 
 }  // namespace ebb

@@ -71,8 +71,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       &layer_norm_op, &rms_norm_op, &group_norm_op, &norm_backward_op, &batch_norm_op,
       &batch_norm_backward_op, &batch_norm_inference_op,
       // random
-      &uniform_op, &normal_op, &bernoulli_op, &randint_op, &uniform_like_op, &normal_like_op,
-      &bernoulli_like_op, &dropout_op, &draw_op, &next_run_op,
+      &uniform_op, &normal_op, &bernoulli_op, &randint_op, &dropout_op, &draw_op, &next_run_op,
       // recurrent
       &lstm_op, &lstm_backward_op, &gru_op, &gru_backward_op,
       // shape

@@ -2,9 +2,11 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -54,6 +56,24 @@ class AxisList : public Axes {
     for (const auto axis : axes) push_back(detail::axis_number(axis));
   }
 };
+
+// Several arguments of one kind: a list in braces, or any contiguous range of them.
+template <class T>
+class ListOf : public std::span<const T> {
+ public:
+  using std::span<const T>::span;
+  ListOf(std::span<const T> list) : std::span<const T>(list) {}  // NOLINT: implicit, as the others
+  ListOf(std::initializer_list<T> list)
+      : std::span<const T>(list.begin(), list.size()) {}  // NOLINT
+};
+
+// Declares that axes may stand for a function's options: sum(x, 1), sum(x, {0, 2}). sum(x, 1, true)
+// keeps them, with size 1.
+#define EBB_TAKES_AXES(function, Options)                                      \
+  template <std::same_as<bool> Keep = bool>                                    \
+  Tensor function(const Operand& x, const AxisList& axes, Keep keep = false) { \
+    return function(x, Options{.axes = axes, .keep = keep});                   \
+  }
 
 // The `.axis` of options: one axis in place of a list in `.axes`, or none.
 struct OneAxis {

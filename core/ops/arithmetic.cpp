@@ -14,7 +14,7 @@ namespace ebb {
 #include "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-Tensor add(std::span<const Tensor> tensors, CallSite site) {
+Tensor add(const ListOf<Tensor>& tensors, CallSite site) {
   if (tensors.empty()) throw Error(detail::message("add", "takes at least one tensor", site));
   const Tensors held(tensors.begin(), tensors.end());
   Tensor all = detail::tensor_of(add_op.tensors, {held[0], site});
@@ -54,8 +54,8 @@ Tensor& operator/=(Tensor& x, const Operand& y) {
   return x = divide({x, y.site()}, y);
 }
 
-using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient, detail::number,
-    detail::unary, detail::unary_number;
+using detail::binary, detail::binary_number, detail::first_dy, detail::for_both, detail::from_x,
+    detail::from_y, detail::Gradient, detail::number, detail::unary, detail::unary_number;
 
 // A quotient of integers would be no integer.
 static void infer_division(Inference& inference) {
@@ -65,18 +65,17 @@ static void infer_division(Inference& inference) {
         "divides f32, f64, f16 or bf16 (cast() converts, floor_divide() divides integers)");
 }
 
-static constexpr detail::GradientRule kPassesOn = {
-    .gradient = [](Gradient g) -> Tensors { return {g.dy()}; }};
+static constexpr detail::GradientRule kPassesOn = {.gradient = detail::passes_on};
 static constexpr detail::GradientRule kTimesNumber = {
     .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }};
 
-constinit const BinaryOpDef add_op = binary_number<functors::Add>(
-    "add", {.tensors = {.gradient = [](Gradient g) -> Tensors {
-              return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
-                      g.wants(1) ? sum_like(g.take_dy(), g.x(1)) : Tensor()};
-            }},
-            .number_right = kPassesOn,
-            .number_left = kPassesOn});
+constinit const BinaryOpDef add_op =
+    binary_number<functors::Add>("add", {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                                           const auto same = [](Operand dy) { return dy; };
+                                           return for_both(g, same, same);
+                                         }},
+                                         .number_right = kPassesOn,
+                                         .number_left = kPassesOn});
 
 constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
     "subtract",
@@ -97,14 +96,12 @@ static std::optional<DType> masked_dtype(DType a, DType b) {
 // Each factor's gradient reads the other factor.
 constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
     "multiply",
-    {.tensors = {
-         .gradient = [](Gradient g) -> Tensors {
-           Tensor da, db;
-           if (g.wants(0)) da = sum_like(first_dy(g) * g.take_x(1), g.x(0));
-           if (g.wants(1)) db = sum_like(g.take_dy() * g.take_x(0), g.x(1));
-           return {da, db};
-         },
-         .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(1 - i); }},
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                   return for_both(
+                       g, [&](Operand dy) { return dy * g.take_x(1); },
+                       [&](Operand dy) { return dy * g.take_x(0); });
+                 },
+                 .keeps_input = detail::other_factor},
      .number_right = kTimesNumber,
      .number_left = kTimesNumber},
     detail::infer_numbers, masked_dtype);
@@ -129,12 +126,9 @@ constinit const BinaryOpDef divide_op = binary<functors::Divide>(
 constinit const OpDef negate_op = unary_number<functors::Negate>(
     "negate", {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }});
 
-constinit const OpDef square_op = unary<functors::Square>(
-    "square", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * 2 * g.take_x(0)}; },
-               .keeps = input(0)});
-
-constinit const OpDef sqrt_op = unary<functors::Sqrt>(
-    "sqrt", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * 0.5 / g.take_y()}; },
-             .keeps = output(0)});
+constinit const OpDef square_op =
+    unary<functors::Square>("square", from_x([](Operand dy, Operand x) { return dy * 2 * x; }));
+constinit const OpDef sqrt_op =
+    unary<functors::Sqrt>("sqrt", from_y([](Operand dy, Operand y) { return dy * 0.5 / y; }));
 
 }  // namespace ebb

@@ -1,7 +1,5 @@
 #pragma once
-#include <initializer_list>
-#include <span>
-
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
@@ -20,10 +18,7 @@ namespace ebb {
 #include "ebb/core/ops/undefine_pointwise.inc"
 
 // The sum of tensors, which broadcast; of one of them itself. Throws Error for none.
-Tensor add(std::span<const Tensor> tensors, CallSite site = CallSite::here());
-inline Tensor add(std::initializer_list<Tensor> tensors, CallSite site = CallSite::here()) {
-  return add(std::span(tensors.begin(), tensors.size()), site);
-}
+Tensor add(const ListOf<Tensor>& tensors, CallSite site = CallSite::here());
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
 inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }

@@ -133,20 +133,16 @@ Tensors compose_attention_backward(std::span<const Tensor> inputs, const Attribu
 
 Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
                                     const AttentionOptions& options) {
-  InlineVector<Input, 4> inputs;
-  for (const Operand* operand : {&q, &k, &v}) {
-    detail::tensor_of(attention_op, *operand);
-    inputs.push_back(*operand);
-  }
+  detail::Operands operands{q, k, v};
   AttentionAttributes attributes{.causal = options.causal, .mask = options.mask.defined()};
-  if (options.mask.defined()) inputs.push_back(options.mask);
-  const Shape& shape = q.tensor().shape();
+  if (options.mask.defined()) operands.emplace_back(options.mask);
+  const Shape& shape = detail::tensor_of(attention_op, q).shape();
   const std::int64_t depth = shape.rank() == 0 ? 1 : shape.dim(-1);
   if (depth == kOpen && !options.scale)
-    detail::fail(attention_op, "takes a scale where the depth is open", q.tensor(), q.site());
+    detail::fail(attention_op, "takes a scale where the depth is open", q);
   attributes.scale =
       options.scale.value_or(depth > 0 ? 1 / std::sqrt(static_cast<double>(depth)) : 1);
-  return apply_one(attention_op, inputs, attributes, q.site());
+  return detail::apply_to(attention_op, operands, attributes);
 }
 
 constinit const OpDef attention_op{.name = "scaled_dot_product_attention",

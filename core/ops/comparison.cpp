@@ -38,7 +38,7 @@ NumberAndOperation told(Comparison operation) {
 constexpr OpDef made(const char* name, void (*infer)(Inference&)) {
   return {.name = name,
           .infer = infer,
-          .gradient = detail::kNoGradient.gradient,
+          .gradient = detail::no_gradient,
           .cpu = {cpu::compare},
           .cuda = {cuda::compare}};
 }
@@ -62,13 +62,13 @@ EBB_COMPARISON(greater_equal)
 #undef EBB_COMPARISON
 
 Tensor logical_and(const Operand& a, const Operand& b) {
-  return detail::apply_pair(logical_and_op, a, b, told(Comparison::both));
+  return detail::apply_to(logical_and_op, {a, b}, told(Comparison::both));
 }
 Tensor logical_or(const Operand& a, const Operand& b) {
-  return detail::apply_pair(logical_or_op, a, b, told(Comparison::either));
+  return detail::apply_to(logical_or_op, {a, b}, told(Comparison::either));
 }
 Tensor logical_xor(const Operand& a, const Operand& b) {
-  return detail::apply_pair(logical_xor_op, a, b, told(Comparison::not_equal));
+  return detail::apply_to(logical_xor_op, {a, b}, told(Comparison::not_equal));
 }
 // x is false.
 Tensor logical_not(const Operand& x) {

@@ -76,14 +76,6 @@ Shape convolved(const Inference& inference, const Shape& x, const Shape& weights
           places(inference, x.dim(3), weights.dim(3), 1)};
 }
 
-void infer_conv2d(Inference& inference) {
-  detail::require_arithmetic(inference);
-  const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
-  const Shape y = convolved(inference, x.shape, weights.shape);
-  require_bias(inference, y, "[out, in / groups, kh, kw]");
-  inference.output(x.dtype, y);
-}
-
 // The output pixels of a transposed convolution along a side: the input size of a convolution with
 // `size` output positions.
 std::int64_t pixels(const Inference& inference, std::int64_t size, std::int64_t kernel, int side) {
@@ -123,11 +115,15 @@ Shape transposed(const Inference& inference, const Shape& x, const Shape& weight
           pixels(inference, x.dim(3), weights.dim(3), 1)};
 }
 
-void infer_transpose(Inference& inference) {
+using ResultShape = Shape(const Inference&, const Shape& x, const Shape& weights);
+
+template <ResultShape result>
+void infer_images(Inference& inference) {
   detail::require_arithmetic(inference);
   const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
-  const Shape y = transposed(inference, x.shape, weights.shape);
-  require_bias(inference, y, "[in, out / groups, kh, kw]");
+  const Shape y = result(inference, x.shape, weights.shape);
+  require_bias(inference, y,
+               result == convolved ? "[out, in / groups, kh, kw]" : "[in, out / groups, kh, kw]");
   inference.output(x.dtype, y);
 }
 
@@ -156,160 +152,121 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
   return apply_one(conv2d_op, {x, weights}, of(g), g.site());
 }
 
-// The gradient of a factor reads the other factor; the gradient of a bias reads neither.
-bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
-
 template <class Options>
 ConvAttributes attributes_of(const Options& options, bool bias) {
-  return {.stride = {options.stride.height, options.stride.width},
-          .padding = {options.padding.height, options.padding.width},
-          .dilation = {options.dilation.height, options.dilation.width},
-          .groups = options.groups,
-          .bias = bias};
+  ConvAttributes attributes{.groups = options.groups, .bias = bias};
+  detail::set_sides(attributes.stride, options.stride, 1);
+  detail::set_sides(attributes.padding, options.padding, 0);
+  detail::set_sides(attributes.dilation, options.dilation, 1);
+  if constexpr (requires { options.output_padding; })
+    detail::set_sides(attributes.output_padding, options.output_padding, 0);
+  return attributes;
 }
 
-using Operands = InlineVector<const Operand*, 3>;  // x, the weights and perhaps a bias
+using detail::Operands;  // x, the weights and perhaps a bias
 
-Tensor apply_conv(const OpDef& op, const Operands& operands, const ConvAttributes& attributes) {
-  InlineVector<Input, 3> inputs;
-  for (const Operand* operand : operands) {
-    detail::tensor_of(op, *operand);
-    inputs.push_back(*operand);
-  }
-  return apply_one(op, inputs, attributes, operands[0]->site());
-}
-
-Tensor apply_conv(const Operands& operands, const Conv2dOptions& options) {
-  return apply_conv(conv2d_op, operands, attributes_of(options, operands.size() == 3));
+Tensor apply_conv(const Operands& operands, const ConvAttributes& attributes) {
+  return detail::apply_to(conv2d_op, operands, attributes);
 }
 
 // Turns an output padding of a stride or more into extra rows of zeros of x, one per stride. Values
 // that the shape rule refuses are left to it.
-std::int64_t rows_more(std::int64_t& output_padding, std::int64_t stride, std::int64_t dilation) {
-  if (stride < 1 || output_padding < stride || output_padding >= dilation) return 0;
+std::int64_t rows_more(ConvAttributes& attributes, int side) {
+  const std::int64_t stride = attributes.stride[side];
+  std::int64_t& output_padding = attributes.output_padding[side];
+  if (stride < 1 || output_padding < stride || output_padding >= attributes.dilation[side])
+    return 0;
   const std::int64_t rows = output_padding / stride;
   output_padding %= stride;
   return rows;
 }
 
-ConvAttributes transpose_attributes(const ConvTranspose2dOptions& options, bool bias) {
-  ConvAttributes attributes = attributes_of(options, bias);
-  attributes.output_padding[0] = options.output_padding.height;
-  attributes.output_padding[1] = options.output_padding.width;
-  return attributes;
-}
-
-Tensor apply_transpose(Operands operands, const ConvTranspose2dOptions& options) {
+Tensor apply_transpose(const Operands& given, const ConvAttributes& asked) {
   const detail::CalledScope called(conv_transpose2d_op.name);
-  ConvAttributes attributes = transpose_attributes(options, operands.size() == 3);
-  std::int64_t more[2];
-  for (int side = 0; side < 2; ++side)
-    more[side] = rows_more(attributes.output_padding[side], attributes.stride[side],
-                           attributes.dilation[side]);
-  const Operand& x = *operands[0];
+  Operands operands = given;
+  ConvAttributes attributes = asked;
+  const std::int64_t more[] = {rows_more(attributes, 0), rows_more(attributes, 1)};
+  const Operand& x = operands[0];
   if ((more[0] == 0 && more[1] == 0) || detail::tensor_of(conv_transpose2d_op, x).rank() != 4)
-    return apply_conv(conv_transpose2d_op, operands, attributes);
+    return detail::apply_to(conv_transpose2d_op, operands, attributes);
   for (int side = 0; side < 2; ++side)
     if (x.tensor().shape().dim(2 + side) == 0)
-      detail::fail(conv_transpose2d_op, "takes images of at least one pixel", x.tensor(), x.site());
-  Tensor with_more = pad(x, {{}, {}, {0, more[0]}, {0, more[1]}});
-  const Operand padded{std::move(with_more), x.site()};
-  operands[0] = &padded;
-  return apply_conv(conv_transpose2d_op, operands, attributes);
+      detail::fail(conv_transpose2d_op, "takes images of at least one pixel", x);
+  Tensor padded = pad(x, {{}, {}, {0, more[0]}, {0, more[1]}});
+  operands[0] = Operand(std::move(padded), x.site());
+  return detail::apply_to(conv_transpose2d_op, operands, attributes);
 }
 
 // A one-dimensional shape as images of height 1.
 Shape as_images(const Shape& rows) { return {rows.dim(0), rows.dim(1), 1, rows.dim(2)}; }
 
 // The shape rule of a function of one axis, by the shape rule for images.
-template <Shape (*result)(const Inference&, const Shape& x, const Shape& weights)>
-void infer_rows(Inference& inference, const char* layout) {
+template <ResultShape result>
+void infer_rows(Inference& inference) {
+  const char* const layout =
+      result == convolved ? "[out, in / groups, k]" : "[in, out / groups, k]";
   detail::require_arithmetic(inference);
   const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
   if (x.rank() != 3 || weights.rank() != 3)
     inference.fail(std::string("takes x [n, in, length] and weights ") + layout);
   require_bias(inference, result(inference, as_images(x), as_images(weights)), layout);
 }
-constexpr OpDef conv1d_function{.name = "conv1d", .infer = [](Inference& inference) {
-                                  infer_rows<convolved>(inference, "[out, in / groups, k]");
-                                }};
-constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = [](Inference& inference) {
-                                       infer_rows<transposed>(inference, "[in, out / groups, k]");
-                                     }};
+constexpr OpDef conv1d_function{.name = "conv1d", .infer = infer_rows<convolved>};
+constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = infer_rows<transposed>};
 
 // Checks the operands as given, then applies them as images of height 1.
-template <class Apply>
 Tensor apply_rows(const OpDef& function, Operands operands, const ConvAttributes& attributes,
-                  Apply apply_images) {
-  const detail::CalledScope called(function.name);
-  const CallSite site = operands[0]->site();
-  detail::check(function, {operands.data(), operands.size()}, attributes, site);
-  Tensor of_x = unsqueeze(*operands[0], 2), of_weights = unsqueeze(*operands[1], 2);
-  const Operand rows{std::move(of_x), site}, kernels{std::move(of_weights), site};
-  operands[0] = &rows;
-  operands[1] = &kernels;
-  return squeeze({apply_images(operands), site}, {2});
-}
-
-Tensor apply_conv1d(const Operands& operands, const Conv1dOptions& options) {
-  const Conv2dOptions of_rows{.stride = {1, options.stride},
-                              .padding = {0, options.padding},
-                              .dilation = {1, options.dilation},
-                              .groups = options.groups};
-  return apply_rows(conv1d_function, operands, attributes_of(of_rows, operands.size() == 3),
-                    [&](const Operands& images) { return apply_conv(images, of_rows); });
-}
-
-Tensor apply_transpose1d(const Operands& operands, const ConvTranspose1dOptions& options) {
-  const ConvTranspose2dOptions of_rows{.stride = {1, options.stride},
-                                       .padding = {0, options.padding},
-                                       .output_padding = {0, options.output_padding},
-                                       .dilation = {1, options.dilation},
-                                       .groups = options.groups};
-  ConvAttributes checked = transpose_attributes(of_rows, operands.size() == 3);
-  rows_more(checked.output_padding[1], options.stride, options.dilation);
-  return apply_rows(transpose1d_function, operands, checked,
-                    [&](const Operands& images) { return apply_transpose(images, of_rows); });
+                  Tensor (*apply_images)(const Operands&, const ConvAttributes&)) {
+  ConvAttributes checked = attributes;
+  rows_more(checked, 1);
+  const detail::CalledScope called = detail::check(function, operands, checked);
+  const CallSite site = operands[0].site();
+  Tensor rows = unsqueeze(operands[0], 2), kernels = unsqueeze(operands[1], 2);
+  operands[0] = Operand(std::move(rows), site);
+  operands[1] = Operand(std::move(kernels), site);
+  return squeeze({apply_images(operands, attributes), site}, {2});
 }
 
 }  // namespace
 
 Tensor conv2d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv2dOptions& options) {
-  return apply_conv({&x, &weights, &bias}, options);
+  return apply_conv({x, weights, bias}, attributes_of(options, true));
 }
 Tensor conv2d(const Operand& x, const Operand& weights, const Conv2dOptions& options) {
-  return apply_conv({&x, &weights}, options);
+  return apply_conv({x, weights}, attributes_of(options, false));
 }
 
 Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv1dOptions& options) {
-  return apply_conv1d({&x, &weights, &bias}, options);
+  return apply_rows(conv1d_function, {x, weights, bias}, attributes_of(options, true), apply_conv);
 }
 Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options) {
-  return apply_conv1d({&x, &weights}, options);
+  return apply_rows(conv1d_function, {x, weights}, attributes_of(options, false), apply_conv);
 }
 
 Tensor conv_transpose2d(const Operand& x, const Operand& weights, const Operand& bias,
                         const ConvTranspose2dOptions& options) {
-  return apply_transpose({&x, &weights, &bias}, options);
+  return apply_transpose({x, weights, bias}, attributes_of(options, true));
 }
 Tensor conv_transpose2d(const Operand& x, const Operand& weights,
                         const ConvTranspose2dOptions& options) {
-  return apply_transpose({&x, &weights}, options);
+  return apply_transpose({x, weights}, attributes_of(options, false));
 }
 
 Tensor conv_transpose1d(const Operand& x, const Operand& weights, const Operand& bias,
                         const ConvTranspose1dOptions& options) {
-  return apply_transpose1d({&x, &weights, &bias}, options);
+  return apply_rows(transpose1d_function, {x, weights, bias}, attributes_of(options, true),
+                    apply_transpose);
 }
 Tensor conv_transpose1d(const Operand& x, const Operand& weights,
                         const ConvTranspose1dOptions& options) {
-  return apply_transpose1d({&x, &weights}, options);
+  return apply_rows(transpose1d_function, {x, weights}, attributes_of(options, false),
+                    apply_transpose);
 }
 
 constinit const OpDef conv2d_op{.name = "conv2d",
-                                .infer = infer_conv2d,
+                                .infer = infer_images<convolved>,
                                 .gradient = [](Gradient g) -> Tensors {
                                   Tensors all(static_cast<std::size_t>(g.inputs()));
                                   if (g.wants(0))
@@ -320,7 +277,7 @@ constinit const OpDef conv2d_op{.name = "conv2d",
                                     all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
                                   return all;
                                 },
-                                .keeps_input = other_factor,
+                                .keeps_input = detail::other_factor,
                                 .cpu = {cpu::conv2d, cpu::conv2d_memory},
                                 .cuda = {cuda::conv2d}};
 
@@ -333,7 +290,7 @@ constinit const OpDef conv2d_input_gradient_op{
       if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
       return all;
     },
-    .keeps_input = other_factor,
+    .keeps_input = detail::other_factor,
     .shape_only = bit(2),
     .cpu = {cpu::conv2d_input_gradient, cpu::conv2d_input_gradient_memory},
     .cuda = {cuda::conv2d_input_gradient}};
@@ -347,14 +304,14 @@ constinit const OpDef conv2d_weight_gradient_op{
       if (g.wants(1)) all[1] = convolution(g.x(0), g.dy(), g);
       return all;
     },
-    .keeps_input = other_factor,
+    .keeps_input = detail::other_factor,
     .shape_only = bit(2),
     .cpu = {cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory},
     .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
 
 constinit const OpDef conv_transpose2d_op{
     .name = "conv_transpose2d",
-    .infer = infer_transpose,
+    .infer = infer_images<transposed>,
     .gradient = [](Gradient g) -> Tensors {
       Tensors all(static_cast<std::size_t>(g.inputs()));
       if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
@@ -362,7 +319,7 @@ constinit const OpDef conv_transpose2d_op{
       if (g.inputs() == 3 && g.wants(2)) all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
       return all;
     },
-    .keeps_input = other_factor,
+    .keeps_input = detail::other_factor,
     .cpu = {cpu::conv_transpose2d, cpu::conv_transpose2d_memory},
     .cuda = {cuda::conv_transpose2d}};
 

@@ -25,13 +25,12 @@ Tensor cast(const Operand& x, DType dtype) {
   return detail::apply_to(cast_op, x, CastAttributes{static_cast<std::int64_t>(dtype)});
 }
 
-constinit const OpDef copy_op{
-    .name = "copy",
-    .infer = detail::output_like_first,
-    .gradient = [](const GradientContext& g) -> Tensors { return {g.dy()}; },
-    .takes_over = bit(0),
-    .cpu = {cpu::copy},
-    .cuda = {cuda::copy}};
+constinit const OpDef copy_op{.name = "copy",
+                              .infer = detail::output_like_first,
+                              .gradient = detail::passes_on,
+                              .takes_over = bit(0),
+                              .cpu = {cpu::copy},
+                              .cuda = {cuda::copy}};
 
 constinit const OpDef cast_op{.name = "cast",
                               .infer = infer_cast,
@@ -44,11 +43,10 @@ constinit const OpDef cast_op{.name = "cast",
                               .cpu = {cpu::cast},
                               .cuda = {cuda::cast}};
 
-constinit const OpDef detach_op{
-    .name = "detach",
-    .infer = detail::output_like_first,
-    .gradient = [](const GradientContext&) -> Tensors { return {Tensor()}; },
-    .stops_gradient = bit(0),
-    .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
+constinit const OpDef detach_op{.name = "detach",
+                                .infer = detail::output_like_first,
+                                .gradient = detail::no_gradient,
+                                .stops_gradient = bit(0),
+                                .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
 
 }  // namespace ebb

@@ -51,11 +51,6 @@ void infer_triangular(Inference& inference) {
   detail::output_like_first(inference);
 }
 
-Tensors triangular_gradient(const GradientContext& g) {
-  const auto& told = g.attribute<TriangularAttributes>();
-  return {apply_one(told.upper != 0 ? triu_op : tril_op, {Operand(g.take_dy())}, told, g.site())};
-}
-
 Tensor make(const OpDef& op, const Attributes& told, const Device& device, CallSite site) {
   return std::move(apply_on(device, op, told, site)[0]);
 }
@@ -65,10 +60,11 @@ Tensor fill(const char* function, const Operand& x, double value) {
   return detail::apply_to(fill_like_op, x, FillAttributes{value});
 }
 
+template <const OpDef& op>
 constexpr OpDef triangular(const char* name) {
   return {.name = name,
           .infer = infer_triangular,
-          .gradient = triangular_gradient,
+          .gradient = detail::gradient_by<op>,
           .takes_over = bit(0),
           .cpu = {cpu::triangular},
           .cuda = {cuda::triangular}};
@@ -129,13 +125,12 @@ Tensor fill_like(const Operand& x, double value) { return fill("fill_like", x, v
 Tensor zeros_like(const Operand& x) { return fill("zeros_like", x, 0); }
 Tensor ones_like(const Operand& x) { return fill("ones_like", x, 1); }
 
-constinit const OpDef fill_like_op{
-    .name = "fill_like",
-    .infer = detail::output_like_first,
-    .gradient = [](const GradientContext&) -> Tensors { return {Tensor()}; },
-    .shape_only = bit(0),
-    .cpu = {cpu::fill},
-    .cuda = {cuda::fill}};
+constinit const OpDef fill_like_op{.name = "fill_like",
+                                   .infer = detail::output_like_first,
+                                   .gradient = detail::no_gradient,
+                                   .shape_only = bit(0),
+                                   .cpu = {cpu::fill},
+                                   .cuda = {cuda::fill}};
 
 Tensor full(const Shape& shape, double value, const CreateOptions& options, CallSite site) {
   return Tensor::full(shape, value, options.dtype, options.device, site);
@@ -219,7 +214,7 @@ constinit const OpDef linspace_op{
 constinit const OpDef eye_op{
     .name = "eye", .infer = infer_eye, .cpu = {cpu::eye}, .cuda = {cuda::eye}};
 
-constinit const OpDef tril_op = triangular("tril");
-constinit const OpDef triu_op = triangular("triu");
+constinit const OpDef tril_op = triangular<tril_op>("tril");
+constinit const OpDef triu_op = triangular<triu_op>("triu");
 
 }  // namespace ebb

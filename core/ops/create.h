@@ -56,12 +56,9 @@ Tensor ones(std::integral auto, auto...) = delete;   // in braces: ones({2, 3})
 Tensor arange(double start, double end, const ArangeOptions& options = {},
               CallSite site = CallSite::here());
 Tensor arange(double end, const ArangeOptions& options = {}, CallSite site = CallSite::here());
-Tensor arange(double start, double end, detail::PlainNumber auto step,
+template <detail::PlainNumber Step, std::same_as<DType> Type = DType>
+Tensor arange(double start, double end, Step step, Type dtype = DType::i64,
               CallSite site = CallSite::here()) {
-  return arange(start, end, ArangeOptions{.step = static_cast<double>(step)}, site);
-}
-Tensor arange(double start, double end, detail::PlainNumber auto step,
-              std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return arange(start, end, ArangeOptions{.step = static_cast<double>(step), .dtype = dtype}, site);
 }
 Tensor arange(double end, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
@@ -85,10 +82,8 @@ Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType
 // A matrix [rows, columns] with 1 on a diagonal and 0 elsewhere. Any dtype. Throws ShapeError for a
 // negative size.
 Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
-Tensor eye(std::int64_t rows, std::integral auto columns, CallSite site = CallSite::here()) {
-  return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);
-}
-Tensor eye(std::int64_t rows, std::integral auto columns, std::same_as<DType> auto dtype,
+template <std::integral Columns, std::same_as<DType> Type = DType>
+Tensor eye(std::int64_t rows, Columns columns, Type dtype = DType::f32,
            CallSite site = CallSite::here()) {
   return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns), .dtype = dtype}, site);
 }

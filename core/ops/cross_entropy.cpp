@@ -206,22 +206,19 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                   .has_ignored = how.ignored_label.has_value(),
                   .has_weights = how.weights.defined(),
                   .check_labels = how.check_labels};
-  Inputs5 inputs{scores, labels};
-  if (how.weights.defined()) inputs.push_back(how.weights);
+  const detail::HeldOperand held_scores(scores), held_labels(labels);
+  detail::Operands operands{*held_scores, *held_labels};
+  if (how.weights.defined()) operands.emplace_back(how.weights);
   if (!is_label(y.dtype()) || how.reduction != LossReduction::mean ||
       (!how.weights.defined() && !how.ignored_label))
-    return apply_one(op, inputs, options, site);
-  // Holds the caller's operands, which a callback may give up when label_weights finds memory short
-  // (see HeldOperand). Temporaries have no other owner.
-  const Tensor held_scores = scores.expiring() ? Tensor() : x,
-               held_labels = labels.expiring() ? Tensor() : y;
-  Inputs5 of_labels{x, y};
-  if (how.weights.defined()) of_labels.push_back(how.weights);
-  Tensor weights = apply_one(label_weights_op, of_labels, options, site);
+    return detail::apply_to(op, operands, options);
+  detail::Operands read_again{{x, site}, y};
+  if (how.weights.defined()) read_again.emplace_back(how.weights);
+  Tensor weights = detail::apply_to(label_weights_op, read_again, options);
   const Tensor total = sum({std::move(weights), site});
   options.has_total = 1;
-  inputs.push_back(total);
-  return apply_one(op, inputs, options, site);
+  operands.emplace_back(total);
+  return detail::apply_to(op, operands, options);
 }
 
 constinit const OpDef softmax_cross_entropy_op{

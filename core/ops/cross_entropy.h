@@ -10,6 +10,12 @@ namespace ebb {
 // The reduction of the losses of all elements or rows to a result.
 enum class LossReduction : std::uint8_t { mean, sum, none };
 
+// Declares that a reduction may stand for a loss's options: mse(a, b, LossReduction::sum).
+#define EBB_TAKES_REDUCTION(loss, Options)                                                      \
+  Tensor loss(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) { \
+    return loss(a, b, Options{.reduction = reduction});                                         \
+  }
+
 struct CrossEntropyOptions {
   // The weight of each class, [classes], of the scores' dtype.
   Tensor weights = {};
@@ -34,10 +40,7 @@ struct CrossEntropyOptions {
 // that is fed with it has written anything.
 Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                              const CrossEntropyOptions& options = {});
-Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
-                             std::same_as<LossReduction> auto reduction) {
-  return softmax_cross_entropy(scores, labels, CrossEntropyOptions{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(softmax_cross_entropy, CrossEntropyOptions)
 
 extern const OpDef softmax_cross_entropy_op, softmax_cross_entropy_backward_op, label_weights_op;
 

@@ -11,19 +11,13 @@ namespace ebb {
 #include "ebb/core/kernels/functors/elementary.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::Gradient, detail::unary;
+using detail::from_x, detail::from_y, detail::unary;
 
-constinit const OpDef exp_op = unary<functors::Exp>(
-    "exp", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * g.take_y()}; },
-            .keeps = output(0)});
-
-constinit const OpDef log_op = unary<functors::Log>(
-    "log", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / g.take_x(0)}; },
-            .keeps = input(0)});
-
+constinit const OpDef exp_op =
+    unary<functors::Exp>("exp", from_y([](Operand dy, Operand y) { return dy * y; }));
+constinit const OpDef log_op =
+    unary<functors::Log>("log", from_x([](Operand dy, Operand x) { return dy / x; }));
 constinit const OpDef tanh_op = unary<functors::Tanh>(
-    "tanh",
-    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (1 - square(g.take_y()))}; },
-     .keeps = output(0)});
+    "tanh", from_y([](Operand dy, Operand y) { return dy * (1 - square(y)); }));
 
 }  // namespace ebb

@@ -18,7 +18,7 @@ namespace ebb {
 #include "ebb/core/kernels/functors/extremes.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient,
+using detail::binary, detail::binary_number, detail::for_both, detail::Gradient,
     detail::kNoGradient, detail::number, detail::pair, detail::unary;
 
 namespace {
@@ -39,8 +39,9 @@ template <bool kLargest>
 constexpr detail::BinaryGradientRules kShares = {
     .tensors = {.gradient = [](Gradient g) -> Tensors {
                   const Tensor a = g.x(0), b = g.x(1);
-                  return {g.wants(0) ? sum_like(first_dy(g) * share<kLargest>(a, b), a) : Tensor(),
-                          g.wants(1) ? sum_like(g.take_dy() * share<kLargest>(b, a), b) : Tensor()};
+                  return for_both(
+                      g, [&](Operand dy) { return dy * share<kLargest>(a, b); },
+                      [&](Operand dy) { return dy * share<kLargest>(b, a); });
                 },
                 .keeps = input(0) | input(1)},
     .number_right = kBesideNumber<kLargest>,

@@ -1,7 +1,5 @@
 #pragma once
-#include <initializer_list>
-#include <span>
-
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -34,12 +32,8 @@ struct GruResult {
 // (Cho et al., EMNLP 2014, with r behind the product as in cuDNN, PyTorch and Keras, which call it
 // reset_after). One operator, and one for its gradient, which has no derivative of its own. Any
 // number of layers. Throws ShapeError; Error for no layer, or a dropout outside [0, 1).
-GruResult gru(const Operand& x, std::span<const GruWeights> layers,
+GruResult gru(const Operand& x, const ListOf<GruWeights>& layers,
               const GruPassOptions& options = {});
-inline GruResult gru(const Operand& x, std::initializer_list<GruWeights> layers,
-                     const GruPassOptions& options = {}) {
-  return gru(x, std::span(layers.begin(), layers.size()), options);
-}
 
 // One step of one GRU layer, of x [batch, in]. Gives the state [batch, hidden] after `hidden`, or
 // after zeros where it holds nothing. Throws as gru does.

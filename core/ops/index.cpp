@@ -45,7 +45,8 @@ int axis_of(const Inference& inference, const Shape& x) {
 // The shapes of parts of x by indices, input 1. index_select: x's with the indices' axes in place
 // of the axis that they choose along.
 Shape selected(const Inference& inference, const Shape& x) {
-  return detail::replace_axis(inference, x, axis_of(inference, x), inference.inputs[1].shape);
+  const int axis = axis_of(inference, x);
+  return detail::replace_axes(inference, x, axis, axis + 1, inference.inputs[1].shape);
 }
 // gather: the indices', which has x's sizes except along the axis; open sizes are taken from x.
 Shape gathered(const Inference& inference, const Shape& x) {
@@ -66,36 +67,23 @@ void infer_parts(Inference& inference) {
   inference.output(x.dtype, parts_of(inference, x.shape));
 }
 
-// Input `values` is added to parts of input x, of which only the shape counts.
-template <PartsOf parts_of>
-void require_values(const Inference& inference, std::size_t x, std::size_t values,
-                    const char* problem) {
+// The shape rule of values, input kValues, that are added to parts of input kTo, of which only the
+// shape counts.
+template <PartsOf parts_of, std::size_t kTo, std::size_t kValues>
+void infer_added(Inference& inference) {
   require_indices(inference, 1);
-  const Spec &to = inference.inputs[x], &added = inference.inputs[values];
+  const Spec &to = inference.inputs[kTo], &added = inference.inputs[kValues];
   if (!is_floating(inference.inputs[0].dtype)) inference.fail(detail::kTakesFloating);
   inference.require(added.dtype == to.dtype, "takes inputs of one dtype (cast() converts)");
-  inference.require(detail::may_equal(added.shape, parts_of(inference, to.shape)), problem);
+  inference.require(detail::may_equal(added.shape, parts_of(inference, to.shape)),
+                    parts_of == gathered ? "updates must have the shape of the indices"
+                    : kTo == 0           ? "the values have not the shape of the parts"
+                                         : "the first shape is not that of the parts");
+  inference.output(to.dtype, to.shape);
 }
 
-constexpr const char* kUpdatesDiffer = "updates must have the shape of the indices";
-
-void infer_index_select_backward(Inference& inference) {
-  require_values<selected>(inference, 2, 0, "the first shape is not that of the parts");
-  inference.output(inference.inputs[2].dtype, inference.inputs[2].shape);
-}
-void infer_gather_backward(Inference& inference) {
-  require_values<gathered>(inference, 2, 0, kUpdatesDiffer);
-  inference.output(inference.inputs[2].dtype, inference.inputs[2].shape);
-}
-// The rules of index_add(x, indices, values) and scatter_add(x, indices, updates).
-void infer_index_add(Inference& inference) {
-  require_values<selected>(inference, 0, 2, "the values have not the shape of the parts");
-}
-void infer_scatter_add(Inference& inference) {
-  require_values<gathered>(inference, 0, 2, kUpdatesDiffer);
-}
-constexpr OpDef index_add_function{.name = "index_add", .infer = infer_index_add};
-constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatter_add};
+constexpr OpDef index_add_function{.name = "index_add", .infer = infer_added<selected, 0, 2>};
+constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_added<gathered, 0, 2>};
 
 void infer_pick(Inference& inference) {
   const Spec &x = inference.inputs[0], &indices = inference.inputs[1];
@@ -120,20 +108,15 @@ void infer_one_hot(Inference& inference) {
 }
 
 // The axis counted from the front; one out of range is left to the shape rule.
-IndexAttributes along(const Tensor& x, int axis, const IndexOptions& options) {
-  const int front = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis;
-  return index_attributes(index_select_op, front, options);
+IndexAttributes along(const OpDef& op, const Operand& x, int axis, const IndexOptions& options) {
+  const int rank = detail::tensor_of(op, x).rank();
+  return index_attributes(op, axis < 0 && axis >= -rank ? axis + rank : axis, options);
 }
 
-// The gradient of parts of x, by this operator.
-Tensors gradient_of_parts(const OpDef& backward, Gradient g) {
-  if (!is_floating(g.x(0).dtype())) return {{}, {}};
-  const Tensor x = g.x(0);
-  return {apply_one(backward, {g.dy(), g.x(1), x}, g.node().attributes, g.site()), {}};
-}
 // The gradient of values added at indices. On a GPU a value at an index out of range is dropped, so
 // its gradient is 0, not NaN.
-Tensors gradient_of_added(const OpDef& op, Gradient g) {
+template <const OpDef& op>
+Tensors gradient_of_added(Gradient g) {
   IndexAttributes attributes = g.attribute<IndexAttributes>();
   attributes.zero_outside = 1;
   return {apply_one(op, {g.dy(), g.x(1)}, attributes, g.site()), {}, {}};
@@ -142,8 +125,7 @@ Tensors gradient_of_added(const OpDef& op, Gradient g) {
 // x with values added to its parts, which `function` checks and `backward` places.
 Tensor add_parts(const OpDef& function, const OpDef& backward, const IndexAttributes& attributes,
                  const Operand& x, const Operand& indices, const Operand& values) {
-  const Operand* const operands[] = {&x, &indices, &values};
-  detail::check(function, operands, attributes, x.site());
+  const detail::CalledScope called = detail::check(function, {x, indices, values}, attributes);
   const Input like(x.tensor());
   return add(x, {apply_one(backward, {values, indices, like}, attributes, x.site()), x.site()});
 }
@@ -152,39 +134,31 @@ Tensor add_parts(const OpDef& function, const OpDef& backward, const IndexAttrib
 
 Tensor index_select(const Operand& x, const Operand& indices, int axis,
                     const IndexOptions& options) {
-  detail::tensor_of(index_select_op, indices);
-  const IndexAttributes attributes = along(detail::tensor_of(index_select_op, x), axis, options);
-  return apply_one(index_select_op, {x, indices}, attributes, x.site());
+  return detail::apply_to(index_select_op, {x, indices}, along(index_select_op, x, axis, options));
 }
 
 Tensor embedding(const Operand& table, const Operand& indices, const IndexOptions& options) {
   const detail::CalledScope called("embedding");
   const Tensor& rows = detail::tensor_of(index_select_op, table);
-  if (rows.rank() != 2)
-    detail::fail(index_select_op, "takes a table [rows, features]", rows, table.site());
+  if (rows.rank() != 2) detail::fail(index_select_op, "takes a table [rows, features]", table);
   return index_select(table, indices, 0, options);
 }
 
 Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis,
                  const IndexOptions& options) {
-  const detail::CalledScope called("index_add");
   return add_parts(index_add_function, index_select_backward_op,
-                   along(detail::tensor_of(index_add_function, x), axis, options), x, indices,
-                   values);
+                   along(index_add_function, x, axis, options), x, indices, values);
 }
 
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
-  const IndexAttributes attributes =
-      index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options);
-  detail::tensor_of(gather_op, indices);
-  return apply_one(gather_op, {x, indices}, attributes, x.site());
+  return detail::apply_to(
+      gather_op, {x, indices},
+      index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options));
 }
 
 Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options) {
-  const detail::CalledScope called("pick");
-  const Operand* const operands[] = {&x, &indices};
+  const detail::CalledScope called = detail::check(pick_function, {x, indices});
   const CallSite site = x.site();
-  detail::check(pick_function, operands, {}, site);
   IndexAttributes attributes = index_attributes(gather_op, x.tensor().rank() - 1, options);
   attributes.one_per_row = 1;
   const Tensor column = unsqueeze({indices.take(), site}, -1);
@@ -193,7 +167,6 @@ Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& option
 
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
                    const IndexOptions& options) {
-  const detail::CalledScope called("scatter_add");
   const OpDef& function = scatter_add_function;
   return add_parts(function, gather_backward_op,
                    index_attributes(function, detail::axis_of(function, axis, x), options), x,
@@ -208,7 +181,7 @@ Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype) {
 constinit const OpDef index_select_op{
     .name = "index_select",
     .infer = infer_parts<selected>,
-    .gradient = [](Gradient g) { return gradient_of_parts(index_select_backward_op, g); },
+    .gradient = detail::gradient_by<index_select_backward_op, 1, 0>,
     .keeps = input(1),
     .indices = indices_into<0>,
     .selects = true,
@@ -217,33 +190,31 @@ constinit const OpDef index_select_op{
 
 constinit const OpDef index_select_backward_op{
     .name = "index_select_backward",
-    .infer = infer_index_select_backward,
-    .gradient = [](Gradient g) { return gradient_of_added(index_select_op, g); },
+    .infer = infer_added<selected, 2, 0>,
+    .gradient = gradient_of_added<index_select_op>,
     .keeps = input(1),
     .shape_only = bit(2),
     .indices = indices_into<2>,
     .cpu = {cpu::index_select_backward, cpu::index_select_backward_memory},
     .cuda = {cuda::index_select_backward}};
 
-constinit const OpDef gather_op{
-    .name = "gather",
-    .infer = infer_parts<gathered>,
-    .gradient = [](Gradient g) { return gradient_of_parts(gather_backward_op, g); },
-    .keeps = input(1),
-    .indices = indices_into<0>,
-    .selects = true,
-    .cpu = {cpu::gather},
-    .cuda = {cuda::gather}};
+constinit const OpDef gather_op{.name = "gather",
+                                .infer = infer_parts<gathered>,
+                                .gradient = detail::gradient_by<gather_backward_op, 1, 0>,
+                                .keeps = input(1),
+                                .indices = indices_into<0>,
+                                .selects = true,
+                                .cpu = {cpu::gather},
+                                .cuda = {cuda::gather}};
 
-constinit const OpDef gather_backward_op{
-    .name = "gather_backward",
-    .infer = infer_gather_backward,
-    .gradient = [](Gradient g) { return gradient_of_added(gather_op, g); },
-    .keeps = input(1),
-    .shape_only = bit(2),
-    .indices = indices_into<2>,
-    .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
-    .cuda = {cuda::gather_backward}};
+constinit const OpDef gather_backward_op{.name = "gather_backward",
+                                         .infer = infer_added<gathered, 2, 0>,
+                                         .gradient = gradient_of_added<gather_op>,
+                                         .keeps = input(1),
+                                         .shape_only = bit(2),
+                                         .indices = indices_into<2>,
+                                         .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
+                                         .cuda = {cuda::gather_backward}};
 
 constinit const OpDef one_hot_op{
     .name = "one_hot", .infer = infer_one_hot, .cpu = {cpu::one_hot}, .cuda = {cuda::one_hot}};

@@ -120,8 +120,7 @@ Tensor repeated(const char* function, const Operand& x, std::int64_t times, int 
   const detail::CalledScope called(function);
   axis = detail::axis_of(broadcast_to_op, axis, x);
   if (times < 0)
-    detail::fail(broadcast_to_op, "takes no tensor " + std::to_string(times) + " times", x.tensor(),
-                 x.site());
+    detail::fail(broadcast_to_op, "takes no tensor " + std::to_string(times) + " times", x);
   const CallSite site = x.site();
   const int place = behind ? axis + 1 : axis;
   const Tensor wider = unsqueeze(x, place);
@@ -186,7 +185,7 @@ constinit const OpDef permute_op{
     .cpu = {cpu::permute},
     .cuda = {cuda::permute}};
 
-Tensor concat(std::span<const Tensor> tensors, int axis, CallSite site) {
+Tensor concat(const ListOf<Tensor>& tensors, int axis, CallSite site) {
   if (tensors.empty())
     throw Error(detail::message(concat_op.name, "takes at least one tensor", site));
   axis = detail::axis_of(concat_op, axis, {tensors[0], site});
@@ -194,7 +193,7 @@ Tensor concat(std::span<const Tensor> tensors, int axis, CallSite site) {
   return apply_one(concat_op, inputs, ConcatAttributes{axis}, site);
 }
 
-Tensor stack(std::span<const Tensor> tensors, int axis, CallSite site) {
+Tensor stack(const ListOf<Tensor>& tensors, int axis, CallSite site) {
   const detail::CalledScope called("stack");
   InlineVector<Tensor, 8> rows;
   for (const Tensor& tensor : tensors) {
@@ -270,8 +269,7 @@ constinit const OpDef broadcast_to_op{
 Tensor pad(const Operand& x, const InlineVector<Padding, kMaxRank>& axes, double value) {
   const Tensor& tensor = detail::tensor_of(pad_op, x);
   if (axes.size() != static_cast<std::size_t>(tensor.rank()))
-    detail::fail(pad_op, "takes a padding for each axis, not " + std::to_string(axes.size()),
-                 tensor, x.site());
+    detail::fail(pad_op, "takes a padding for each axis, not " + std::to_string(axes.size()), x);
   PadAttributes attributes{.rank = axes.size(), .value = value};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
@@ -279,8 +277,7 @@ Tensor pad(const Operand& x, const InlineVector<Padding, kMaxRank>& axes, double
     if (std::min(before, after) < 0 || std::max(before, after) > kMost)
       detail::fail(
           pad_op,
-          "takes no padding of {" + std::to_string(before) + ", " + std::to_string(after) + "}",
-          tensor, x.site());
+          "takes no padding of {" + std::to_string(before) + ", " + std::to_string(after) + "}", x);
     attributes.before[i] = static_cast<std::uint32_t>(before);
     attributes.after[i] = static_cast<std::uint32_t>(after);
   }

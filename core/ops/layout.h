@@ -1,7 +1,6 @@
 // Operators of any dtype that move elements and compute nothing.
 #pragma once
 #include <initializer_list>
-#include <span>
 
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
@@ -18,19 +17,11 @@ Tensor transpose(const Operand& x, int a = -2, int b = -1);
 // The tensors joined along an axis (negative: from the end). They have one dtype, and one shape
 // except for that axis. Throws ShapeError, which names the tensor that differs, and Error for no
 // tensors.
-Tensor concat(std::span<const Tensor> tensors, int axis = 0, CallSite site = CallSite::here());
-inline Tensor concat(std::initializer_list<Tensor> tensors, int axis = 0,
-                     CallSite site = CallSite::here()) {
-  return concat(std::span(tensors.begin(), tensors.size()), axis, site);
-}
+Tensor concat(const ListOf<Tensor>& tensors, int axis = 0, CallSite site = CallSite::here());
 
 // The tensors joined along a new axis, where each takes one place. They have one shape and dtype. A
 // negative axis counts from the end of the result. Throws as concat.
-Tensor stack(std::span<const Tensor> tensors, int axis = 0, CallSite site = CallSite::here());
-inline Tensor stack(std::initializer_list<Tensor> tensors, int axis = 0,
-                    CallSite site = CallSite::here()) {
-  return stack(std::span(tensors.begin(), tensors.size()), axis, site);
-}
+Tensor stack(const ListOf<Tensor>& tensors, int axis = 0, CallSite site = CallSite::here());
 
 // x repeated to a shape by NumPy's rules. -1 keeps the size that x has. x itself where it has that
 // shape. The gradient is summed back. Throws ShapeError where x does not broadcast to the shape.

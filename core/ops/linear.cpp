@@ -43,6 +43,9 @@ Shape product_shape(const Inference& inference) {
   return out;
 }
 
+constexpr OpDef matmul_function{.name = "matmul",
+                                .infer = [](Inference& inference) { product_shape(inference); }};
+
 void infer_matmul(Inference& inference) {
   const Shape out = product_shape(inference);
   for (const Spec& factor : inference.inputs)
@@ -75,9 +78,6 @@ Tensors matmul_gradient(Gradient g) {
   }
   return {da, db};
 }
-
-// The gradient of a factor reads the other factor; the gradient of a bias reads neither.
-bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
 void infer_dense(Inference& inference) {
   detail::require_arithmetic(inference);
@@ -148,12 +148,12 @@ Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&
   return outputs;
 }
 
-Tensor apply_dense(std::span<const Input> inputs, Activation activation, CallSite site) {
+Tensor apply_dense(const detail::Operands& operands, Activation activation) {
   if (activation > Activation::sigmoid)
-    return detail::activate({apply_dense(inputs, Activation::none, site), site}, activation);
-  const DenseAttributes attributes{activation, inputs.size() == 3};
-  return apply_one(activation == Activation::none ? dense_op : dense_activated_op, inputs,
-                   attributes, site);
+    return detail::activate({apply_dense(operands, Activation::none), operands.front().site()},
+                            activation);
+  return detail::apply_to(activation == Activation::none ? dense_op : dense_activated_op, operands,
+                          DenseAttributes{activation, operands.size() == 3});
 }
 
 constexpr OpDef dense_layer(const char* name, Keeps keeps) {
@@ -162,7 +162,7 @@ constexpr OpDef dense_layer(const char* name, Keeps keeps) {
       .infer = infer_dense,
       .gradient = dense_gradient,
       .keeps = keeps,
-      .keeps_input = other_factor,
+      .keeps_input = detail::other_factor,
       .cpu = {cpu::dense, cpu::dense_memory},
       .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
 }
@@ -200,12 +200,7 @@ Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
   if (a_rank > 1 && b_rank > 1) return apply_one(matmul_op, {a, b}, attributes, a.site());
 
   // A vector becomes a matrix of one row or one column. The check before names the shapes as given.
-  const Spec given[] = {{a.tensor().dtype(), a.tensor().shape()},
-                        {b.tensor().dtype(), b.tensor().shape()}};
-  const Attributes of_given = attributes;
-  Specs outputs;
-  product_shape(Inference{matmul_op, given, of_given, a.site(), outputs});
-  const detail::CalledScope called(matmul_op.name);
+  const detail::CalledScope called = detail::check(matmul_function, {a, b}, attributes);
   const Tensor rows = a_rank == 1 ? unsqueeze(a, 0) : a.take();
   const Tensor columns = b_rank == 1 ? unsqueeze(b, 1) : b.take();
   Axes added;
@@ -215,20 +210,18 @@ Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
 }
 
 Tensor dense(const Operand& x, const Operand& w, const Operand& b, Activation activation) {
-  for (const Operand* operand : {&x, &w, &b}) detail::tensor_of(dense_op, *operand);
-  return apply_dense(std::array<Input, 3>{x, w, b}, activation, x.site());
+  return apply_dense({x, w, b}, activation);
 }
 
 Tensor dense(const Operand& x, const Operand& w, Activation activation) {
-  for (const Operand* operand : {&x, &w}) detail::tensor_of(dense_op, *operand);
-  return apply_dense(std::array<Input, 2>{x, w}, activation, x.site());
+  return apply_dense({x, w}, activation);
 }
 
 constinit const OpDef matmul_op{
     .name = "matmul",
     .infer = infer_matmul,
     .gradient = matmul_gradient,
-    .keeps_input = other_factor,
+    .keeps_input = detail::other_factor,
     .cpu = {cpu::matmul, cpu::matmul_memory},
     .cuda = {.run = cuda::matmul, .memory = cuda::matmul_memory, .prepare = cuda::matmul_prepare}};
 
@@ -239,7 +232,7 @@ constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
                                         .compose = compose_dense_backward,
                                         // dw reads x, dx reads w.
-                                        .is_shape_only = other_factor,
+                                        .is_shape_only = detail::other_factor,
                                         .takes_over = bit(0),
                                         .optional_outputs = kAll,
                                         .cpu = {cpu::dense_backward, cpu::dense_backward_memory},

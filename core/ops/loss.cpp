@@ -29,6 +29,13 @@ Tensor reduce_losses(const Operand& losses, LossReduction reduction) {
   return losses.take();
 }
 
+// The losses of a and b by an operator of pairs, reduced.
+Tensor pair_loss(const OpDef& op, const Operand& a, const Operand& b, LossReduction reduction,
+                 const Attributes& attributes = {}) {
+  const detail::CalledScope called(op.name);
+  return reduce_losses({detail::apply_to(op, {a, b}, attributes), a.site()}, reduction);
+}
+
 void require_above_zero(const OpDef& op, const char* what, double value, CallSite site) {
   if (!(value > 0))
     throw Error(detail::message(op.name, std::string("takes a ") + what + " above 0", site));
@@ -48,7 +55,7 @@ void require_factor(const OpDef& op, const char* what, const Tensor& factor, con
                  std::string("the ") + what + ", " +
                      Spec{factor.dtype(), factor.shape()}.to_string() +
                      ", must have the logits' dtype and broadcast to their shape",
-                 x, site);
+                 {x, site});
 }
 
 }  // namespace
@@ -56,28 +63,23 @@ void require_factor(const OpDef& op, const char* what, const Tensor& factor, con
 Tensor mse(const Operand& a, const Operand& b, const LossOptions& options) {
   const detail::CalledScope called("mse");
   const CallSite site = a.site();
-  Tensor squares = square({detail::apply_pair(difference_op, a, b), site});
+  Tensor squares = square({detail::apply_to(difference_op, {a, b}), site});
   return reduce_losses({std::move(squares), site}, options.reduction);
 }
 
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options) {
-  const detail::CalledScope called("mae");
-  return reduce_losses({detail::apply_pair(mae_op, a, b), a.site()}, options.reduction);
+  return pair_loss(mae_op, a, b, options.reduction);
 }
 
 Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options) {
-  const detail::CalledScope called("huber");
   require_above_zero(huber_op, "delta", options.delta, a.site());
-  return reduce_losses(
-      {detail::apply_pair(huber_op, a, b, functors::Delta{options.delta}), a.site()},
-      options.reduction);
+  return pair_loss(huber_op, a, b, options.reduction, functors::Delta{options.delta});
 }
 
 Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& options) {
   const detail::CalledScope called("smooth_l1");
   require_above_zero(smooth_l1_op, "beta", options.beta, a.site());
-  Tensor losses = detail::apply_pair(smooth_l1_op, a, b, functors::Delta{options.beta});
-  losses = reduce_losses({std::move(losses), a.site()}, options.reduction);
+  Tensor losses = pair_loss(smooth_l1_op, a, b, options.reduction, functors::Delta{options.beta});
   return Operand(std::move(losses), a.site()) * (1 / options.beta);
 }
 
@@ -94,13 +96,13 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
   Tensor losses;
   if (weight.defined()) {
     const Tensor logits_held = x, targets_held = detail::tensor_of(op, targets);
-    losses = detail::apply_pair(op, {logits_held, site}, targets_held);
+    losses = detail::apply_to(op, {{logits_held, site}, targets_held});
     // The weight is multiplied last: where it is constant, its other factor is then not kept.
     Tensor others = at_site(softplus(at_site(-Operand(logits_held, site)))) * targets_held;
     others = at_site(std::move(others)) * at_site(Operand(weight, site) - 1);
     losses = at_site(std::move(losses)) + at_site(std::move(others));
   } else {
-    losses = detail::apply_pair(op, logits, targets);
+    losses = detail::apply_to(op, {logits, targets});
   }
   if (options.weights.defined()) losses = at_site(std::move(losses)) * options.weights;
   return reduce_losses(at_site(std::move(losses)), options.reduction);
@@ -110,9 +112,9 @@ Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptio
   const detail::CalledScope called("kl_divergence");
   const CallSite site = log_p.site();
   if (detail::tensor_of(kl_divergence_op, log_p).rank() == 0)
-    detail::fail(kl_divergence_op, "takes log p and log q [.., classes]", log_p.tensor(), site);
+    detail::fail(kl_divergence_op, "takes log p and log q [.., classes]", log_p);
   Tensor divergences =
-      sum({detail::apply_pair(kl_divergence_op, log_p, log_q), site}, ReduceOptions{.axis = -1});
+      sum({detail::apply_to(kl_divergence_op, {log_p, log_q}), site}, ReduceOptions{.axis = -1});
   return reduce_losses({std::move(divergences), site}, options.reduction);
 }
 

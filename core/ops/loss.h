@@ -1,6 +1,4 @@
 #pragma once
-#include <concepts>
-
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/ops/cross_entropy.h"
 #include "ebb/core/ops/softmax.h"
@@ -18,15 +16,11 @@ struct LossOptions {
 
 // (a - b)^2.
 Tensor mse(const Operand& a, const Operand& b, const LossOptions& options = {});
-Tensor mse(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
-  return mse(a, b, LossOptions{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(mse, LossOptions)
 
 // |a - b|. The gradient at 0 is 0.
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options = {});
-Tensor mae(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
-  return mae(a, b, LossOptions{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(mae, LossOptions)
 
 struct HuberOptions {
   double delta = 1;  // above 0
@@ -39,9 +33,7 @@ Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options = {
 Tensor huber(const Operand& a, const Operand& b, detail::PlainNumber auto delta) {
   return huber(a, b, HuberOptions{.delta = static_cast<double>(delta)});
 }
-Tensor huber(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
-  return huber(a, b, HuberOptions{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(huber, HuberOptions)
 
 struct SmoothL1Options {
   double beta = 1;  // above 0
@@ -53,9 +45,7 @@ Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& opti
 Tensor smooth_l1(const Operand& a, const Operand& b, detail::PlainNumber auto beta) {
   return smooth_l1(a, b, SmoothL1Options{.beta = static_cast<double>(beta)});
 }
-Tensor smooth_l1(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
-  return smooth_l1(a, b, SmoothL1Options{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(smooth_l1, SmoothL1Options)
 
 struct BinaryCrossEntropyOptions {
   // The factor of each element's loss; broadcasts to the logits.
@@ -70,21 +60,14 @@ struct BinaryCrossEntropyOptions {
 // positive weight takes some more, and keeps two more tensors. Throws ShapeError.
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options = {});
-Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
-                                        std::same_as<LossReduction> auto reduction) {
-  return binary_cross_entropy_with_logits(logits, targets,
-                                          BinaryCrossEntropyOptions{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(binary_cross_entropy_with_logits, BinaryCrossEntropyOptions)
 
 // The divergence of q from p, the sum over the last axis of p (log p - log q). Terms with p = 0
 // count 0. Both are given by their logarithms, of one shape [.., classes], as log_softmax gives
 // them. LossReduction::none gives [..], and the mean is over distributions, not elements (PyTorch's
 // "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options = {});
-Tensor kl_divergence(const Operand& log_p, const Operand& log_q,
-                     std::same_as<LossReduction> auto reduction) {
-  return kl_divergence(log_p, log_q, LossOptions{.reduction = reduction});
-}
+EBB_TAKES_REDUCTION(kl_divergence, LossOptions)
 
 extern const OpDef difference_op, mae_op, huber_op, smooth_l1_op,
     binary_cross_entropy_with_logits_op, kl_divergence_op;

@@ -1,7 +1,5 @@
 #pragma once
-#include <initializer_list>
-#include <span>
-
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -39,12 +37,8 @@ struct LstmResult {
 // (Hochreiter & Schmidhuber 1997, with Gers's forget gate). One operator, and one for its gradient,
 // which has no derivative of its own. Any number of layers. Throws ShapeError; Error for no layer,
 // or a dropout outside [0, 1).
-LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
+LstmResult lstm(const Operand& x, const ListOf<LstmWeights>& layers,
                 const LstmPassOptions& options = {});
-inline LstmResult lstm(const Operand& x, std::initializer_list<LstmWeights> layers,
-                       const LstmPassOptions& options = {}) {
-  return lstm(x, std::span(layers.begin(), layers.size()), options);
-}
 
 // The state of one layer between two steps, [batch, hidden] both.
 struct LstmCellState {

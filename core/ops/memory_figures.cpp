@@ -6,11 +6,6 @@
 namespace ebb {
 namespace {
 
-Tensor read(const OpDef& op, const Operand& after) {
-  detail::tensor_of(op, after);
-  return detail::apply_to(op, after);
-}
-
 Tensor read(const OpDef& op, const Device& device, CallSite site) {
   return std::move(apply_on(device, op, {}, site)[0]);
 }
@@ -28,9 +23,13 @@ constexpr OpDef figure(const char* name, Kernel cpu, Kernel cuda) {
 
 }  // namespace
 
-Tensor memory::bytes_in_use(const Operand& after) { return read(bytes_in_use_op, after); }
-Tensor memory::max_bytes_in_use(const Operand& after) { return read(max_bytes_in_use_op, after); }
-Tensor memory::bytes_limit(const Operand& after) { return read(bytes_limit_op, after); }
+Tensor memory::bytes_in_use(const Operand& after) {
+  return detail::apply_to(bytes_in_use_op, after);
+}
+Tensor memory::max_bytes_in_use(const Operand& after) {
+  return detail::apply_to(max_bytes_in_use_op, after);
+}
+Tensor memory::bytes_limit(const Operand& after) { return detail::apply_to(bytes_limit_op, after); }
 
 Tensor memory::bytes_in_use(const Device& device, CallSite site) {
   return read(bytes_in_use_op, device, site);

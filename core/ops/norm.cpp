@@ -25,25 +25,22 @@ constexpr int kRunning = 3;             // inputs and outputs of batch_norm: mea
 
 DType dtype_of_statistics(DType x) { return x == DType::f64 ? DType::f64 : DType::f32; }
 
+// Whether scale and shift have this axis of x.
+bool scale_has(const NormAttributes& attributes, int rank, int axis) {
+  return attributes.kind == batch   ? axis == attributes.number
+         : attributes.kind == group ? axis == 1
+                                    : axis >= rank - attributes.number;
+}
+
 // The shapes of scale and shift, and of the means.
 struct Shapes {
   Shape scale, statistics;
 
   Shapes(const Shape& x, const NormAttributes& attributes) {
-    const int number = attributes.number;
-    switch (attributes.kind) {
-      case layer:
-      case rms:
-        for (int axis = 0; axis < x.rank(); ++axis)
-          (axis < x.rank() - number ? statistics : scale).push_back(x.dim(axis));
-        return;
-      case group:
-        scale = {x.dim(1)};
-        statistics = {x.dim(0), number};
-        return;
-      case batch:
-        scale = statistics = {x.dim(number)};
-    }
+    for (int axis = 0; axis < x.rank(); ++axis)
+      (scale_has(attributes, x.rank(), axis) ? scale : statistics).push_back(x.dim(axis));
+    if (attributes.kind == group) statistics = {x.dim(0), attributes.number};
+    if (attributes.kind == batch) statistics = scale;
   }
 };
 
@@ -97,11 +94,10 @@ void infer_batch_norm(Inference& inference) {
   const Shapes shapes = infer_scaled(inference, 1, kRunning);
   require_running(inference, shapes, kRunning);
   const Shape& x = inference.inputs[0].shape;
-  std::int64_t terms = 1;
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (axis != inference.attribute<NormAttributes>().number && terms != kOpen)
-      terms = x.dim(axis) == kOpen ? kOpen : terms * x.dim(axis);
-  inference.require(terms != 1, "takes more than one element of each channel: one has no variance");
+  const int channels = inference.attribute<NormAttributes>().number;
+  inference.require(
+      detail::product(x, 0, channels) != 1 || detail::product(x, channels + 1, x.rank()) != 1,
+      "takes more than one element of each channel: one has no variance");
   for (int i = 0; i < 4; ++i)
     inference.output(dtype_of_statistics(inference.inputs[0].dtype), shapes.statistics);
 }
@@ -149,16 +145,12 @@ struct Composed {
   Composed(const NormAttributes& attributes, const Tensor& x) : attributes(attributes), x(x) {
     const int rank = x.rank(), number = attributes.number;
     if (attributes.kind == group) {
-      std::int64_t rest = x.shape().dim(1) == kOpen ? kOpen : x.shape().dim(1) / number;
-      for (int axis = 2; axis < rank && rest != kOpen; ++axis)
-        rest = x.shape().dim(axis) == kOpen ? kOpen : rest * x.shape().dim(axis);
-      grouped = {x.shape().dim(0), number, rest};
+      const std::int64_t rest = detail::product(x.shape(), 1, rank);
+      grouped = {x.shape().dim(0), number, rest == kOpen ? kOpen : rest / number};
       axes = {2};
     }
     for (int axis = 0; axis < rank; ++axis) {
-      const bool of_scale = attributes.kind == batch   ? axis == number
-                            : attributes.kind == group ? axis == 1
-                                                       : axis >= rank - number;
+      const bool of_scale = scale_has(attributes, rank, axis);
       if (!of_scale) sum_axes.push_back(axis);
       if (attributes.kind != group && of_scale == (attributes.kind != batch)) axes.push_back(axis);
     }
@@ -224,22 +216,15 @@ void require(const OpDef& op, bool condition, const char* text, CallSite site) {
   if (!condition) throw Error(detail::message(op.name, text, site));
 }
 
-Tensor apply_norm(const OpDef& op, const Operand& x, const Operand* scale, const Operand* shift,
-                  NormAttributes attributes) {
-  detail::tensor_of(op, x);
-  NormInputs inputs{x};
-  for (const Operand* operand : {scale, shift}) {
-    if (operand == nullptr) continue;
-    detail::tensor_of(op, *operand);
-    inputs.push_back(*operand);
-  }
+// Operands: x, scale and shift, of which the last may be left out.
+Tensor apply_norm(const OpDef& op, const detail::Operands& operands, NormAttributes attributes) {
+  const CallSite site = operands.front().site();
   require(op, attributes.number >= 1,
-          attributes.kind == group ? "takes at least one group" : "takes at least one axis",
-          x.site());
-  require(op, attributes.epsilon >= 0, "takes an epsilon of 0 or more", x.site());
-  attributes.has_scale = scale != nullptr;
-  attributes.has_shift = shift != nullptr;
-  return apply_one(op, inputs, attributes, x.site());
+          attributes.kind == group ? "takes at least one group" : "takes at least one axis", site);
+  require(op, attributes.epsilon >= 0, "takes an epsilon of 0 or more", site);
+  attributes.has_scale = operands.size() > 1;
+  attributes.has_shift = operands.size() > 2;
+  return detail::apply_to(op, operands, attributes);
 }
 
 NormAttributes attributes_of(NormAttributes::Kind kind, const LayerNormOptions& options) {
@@ -250,20 +235,20 @@ NormAttributes attributes_of(NormAttributes::Kind kind, const LayerNormOptions& 
 
 Tensor layer_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const LayerNormOptions& options) {
-  return apply_norm(layer_norm_op, x, &scale, &shift, attributes_of(layer, options));
+  return apply_norm(layer_norm_op, {x, scale, shift}, attributes_of(layer, options));
 }
 Tensor layer_norm(const Operand& x, const LayerNormOptions& options) {
-  return apply_norm(layer_norm_op, x, nullptr, nullptr, attributes_of(layer, options));
+  return apply_norm(layer_norm_op, detail::Operands{x}, attributes_of(layer, options));
 }
 Tensor rms_norm(const Operand& x, const Operand& scale, const LayerNormOptions& options) {
-  return apply_norm(rms_norm_op, x, &scale, nullptr, attributes_of(rms, options));
+  return apply_norm(rms_norm_op, {x, scale}, attributes_of(rms, options));
 }
 Tensor rms_norm(const Operand& x, const LayerNormOptions& options) {
-  return apply_norm(rms_norm_op, x, nullptr, nullptr, attributes_of(rms, options));
+  return apply_norm(rms_norm_op, detail::Operands{x}, attributes_of(rms, options));
 }
 Tensor group_norm(const Operand& x, int groups, const Operand& scale, const Operand& shift,
                   const GroupNormOptions& options) {
-  return apply_norm(group_norm_op, x, &scale, &shift,
+  return apply_norm(group_norm_op, {x, scale, shift},
                     {.epsilon = options.epsilon, .kind = group, .number = groups});
 }
 
@@ -279,15 +264,14 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                                   .number = detail::axis_of(op, options.axis, x),
                                   .has_scale = 1,
                                   .has_shift = 1};
-  detail::tensor_of(op, scale);
-  detail::tensor_of(op, shift);
-  detail::tensor_of(op, {running_mean, site});
-  detail::tensor_of(op, {running_variance, site});
   require(op, options.momentum >= 0 && options.momentum <= 1, "takes a momentum in [0, 1]", site);
   require(op, options.epsilon >= 0, "takes an epsilon of 0 or more", site);
   if (options.phase == Phase::inference)
-    return apply_one(batch_norm_inference_op, {x, running_mean, running_variance, scale, shift},
-                     attributes, site);
+    return detail::apply_to(batch_norm_inference_op,
+                            {x, {running_mean, site}, {running_variance, site}, scale, shift},
+                            attributes);
+  detail::tensor_of(op, scale);
+  detail::tensor_of(op, shift);
   const Input inputs[] = {x, scale, shift, running_mean, running_variance};
   Tensors all = apply(op, inputs, attributes, site);
   const auto update = [&](const Tensor& running, std::size_t output) {

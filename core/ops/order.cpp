@@ -24,8 +24,7 @@ void infer_extreme(Inference& inference) {
       is_none = is_none || n == 0 || n == kOpen;
   }
   inference.require(!of_nothing || is_none, "there is none over no elements");
-  inference.output(how.position ? DType::i64 : x.dtype,
-                   detail::reduced(x.shape, how.axes, how.keep != 0));
+  detail::output_reduced<ExtremeAttributes>(inference, how.position ? DType::i64 : x.dtype);
 }
 
 Tensor extreme(const OpDef& op, const Operand& x, const Axes& axes, bool keep, bool smallest,
@@ -43,9 +42,8 @@ Axes one_or_all(const std::optional<int>& axis) { return axis ? Axes{*axis} : Ax
 // equal to it, and 0 for the others.
 Tensors extreme_gradient(Gradient g) {
   const auto& how = g.attribute<ExtremeAttributes>();
-  if (!is_floating(g.x(0).dtype())) return {Tensor()};
-  const Tensor y = detail::with_axes(g.take_y(), how.axes, how.keep != 0);
-  const Tensor dy = detail::with_axes(g.take_dy(), how.axes, how.keep != 0);
+  const Tensor y = detail::with_axes(g.take_y(), how);
+  const Tensor dy = detail::with_axes(g.take_dy(), how);
   Tensor share = how.smallest ? share_of_maximum(y, g.take_x(0)) : share_of_maximum(g.take_x(0), y);
   const Tensor each = dy / sum(share, detail::kept(how.axes));
   return {std::move(share) * each};
@@ -133,8 +131,7 @@ TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options) {
   if (k < 0 || (there != kOpen && there < k))
     detail::fail(
         topk_op,
-        "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis),
-        x.tensor(), x.site());
+        "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis), x);
   return in_order(topk_op, x, options.axis, {.count = k, .descending = options.largest});
 }
 

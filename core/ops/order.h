@@ -14,15 +14,8 @@ namespace ebb {
 Tensor max(const Operand& x, const ReduceOptions& options = {});
 // The smallest element over axes. Otherwise as max.
 Tensor min(const Operand& x, const ReduceOptions& options = {});
-// Axes may stand for the options.
-template <std::same_as<bool> Keep = bool>
-Tensor max(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return max(x, ReduceOptions{.axes = axes, .keep = keep});
-}
-template <std::same_as<bool> Keep = bool>
-Tensor min(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return min(x, ReduceOptions{.axes = axes, .keep = keep});
-}
+EBB_TAKES_AXES(max, ReduceOptions)
+EBB_TAKES_AXES(min, ReduceOptions)
 
 struct ArgOptions {
   std::optional<int> axis = {};  // negative: from the end; none: all elements, in their order

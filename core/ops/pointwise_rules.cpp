@@ -9,12 +9,6 @@
 
 namespace ebb::detail {
 
-void infer_binary(Inference& inference) {
-  require_arithmetic(inference);
-  inference.output(inference.inputs[0].dtype,
-                   broadcast(inference, inference.inputs[0].shape, inference.inputs[1].shape));
-}
-
 void infer_pair(Inference& inference) {
   require_arithmetic(inference);
   const Shape& a = inference.inputs[0].shape;
@@ -55,26 +49,17 @@ void infer_quotient(Inference& inference) {
     inference.fail("divides integers by 0");
 }
 
-Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
-                  const Attributes& attributes) {
-  tensor_of(op, a);
-  tensor_of(op, b);
-  return apply_one(op, {a, b}, attributes, a.site());
-}
-
 namespace {
 
 // Casts two tensors to `dtype` and applies. Shapes that do not broadcast are refused with the
 // operands as given.
 Tensor apply_cast(const OpDef& op, const Operand& a, const Operand& b, DType dtype,
                   const Attributes& attributes) {
-  const CalledScope called(op.name);
   const OpDef cast_function{.name = op.name, .infer = [](Inference& inference) {
                               broadcast(inference, inference.inputs[0].shape,
                                         inference.inputs[1].shape);
                             }};
-  const Operand* const operands[] = {&a, &b};
-  check(cast_function, operands, {}, a.site());
+  const CalledScope called = check(cast_function, {a, b});
   const HeldOperand x(a), y(b);
   return apply_one(op, {cast(*x, dtype), cast(*y, dtype)}, attributes, a.site());
 }

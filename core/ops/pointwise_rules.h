@@ -1,6 +1,7 @@
 // Shared by the definitions of pointwise operators.
 #pragma once
 #include "ebb/core/kernels/integers.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/op_def.h"
 
@@ -8,8 +9,7 @@ namespace ebb::detail {
 
 using Gradient = const GradientContext&;
 
-// Shape rules: two tensors that broadcast; two of one shape.
-void infer_binary(Inference& inference);
+// The shape rule of two tensors of one shape.
 void infer_pair(Inference& inference);
 
 // Throws where a number stands beside a tensor whose dtype, not floating, does not have it. The
@@ -32,31 +32,41 @@ struct BinaryGradientRules {
   GradientRule tensors, number_right, number_left;
 };
 
-// For functions that are constant between jumps: no gradient.
-inline constexpr GradientRule kNoGradient = {
-    .gradient = [](Gradient g) { return Tensors(g.node().inputs.size()); }};
+// For functions that are constant between jumps.
+inline constexpr GradientRule kNoGradient = {.gradient = no_gradient};
 
-Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
-                  const Attributes& attributes = NumberOperand{});
+// Gradients as an expression of dy and x, or of dy and y. It is called with temporaries: an operand
+// that it reads once may be used up, one that it reads more often is a Tensor.
+template <class Expression>
+constexpr GradientRule from_x(Expression) {
+  return {
+      .gradient = [](Gradient g) -> Tensors { return {Expression()(g.take_dy(), g.take_x(0))}; },
+      .keeps = input(0)};
+}
+template <class Expression>
+constexpr GradientRule from_y(Expression) {
+  return {.gradient = [](Gradient g) -> Tensors { return {Expression()(g.take_dy(), g.take_y())}; },
+          .keeps = output(0)};
+}
 
 // The gradient is an operator of its own, op(dy, x) or op(dy, y), with the same attributes.
 template <const OpDef& op>
 inline constexpr GradientRule kFromInput = {
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_pair(op, g.take_dy(), g.take_x(0), g.node().attributes)};
+      return {apply_to(op, {g.take_dy(), g.take_x(0)}, g.node().attributes)};
     },
     .keeps = input(0)};
 template <const OpDef& op>
 inline constexpr GradientRule kFromOutput = {
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_pair(op, g.take_dy(), g.take_y(), g.node().attributes)};
+      return {apply_to(op, {g.take_dy(), g.take_y()}, g.node().attributes)};
     },
     .keeps = output(0)};
 // The gradient of such an op(dy, x) itself: linear in dy, and constant in x between jumps.
 template <const OpDef& op>
 inline constexpr GradientRule kLinearInFirst = {
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_pair(op, g.take_dy(), g.take_x(1), g.node().attributes), {}};
+      return {apply_to(op, {g.take_dy(), g.take_x(1)}, g.node().attributes), {}};
     },
     .keeps = input(1)};
 
@@ -90,7 +100,7 @@ constexpr OpDef pair(const char* name, const GradientRule& rule, Kernel cpu = cp
 // tensors go through sum_like.
 template <class F>
 constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules,
-                             void (*infer)(Inference&) = infer_binary,
+                             void (*infer)(Inference&) = infer_pointwise,
                              void (*infer_number)(Inference&) = same_shape) {
   BinaryOpDef ops = {unary<F>(name, rules.tensors), unary<F>(name, rules.number_right),
                      unary<F>(name, rules.number_left)};
@@ -132,6 +142,16 @@ Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
 
 // dy, read for input 0's gradient; taken if input 1's does not read it later.
 inline Operand first_dy(Gradient g) { return g.wants(1) ? Operand(g.dy()) : Operand(g.take_dy()); }
+
+// The gradients of two operands that broadcast: da(dy) and db(dy), each where it is wanted, summed
+// to its operand's shape.
+template <class A, class B>
+Tensors for_both(Gradient g, const A& da, const B& db) {
+  Tensor of_a, of_b;
+  if (g.wants(0)) of_a = sum_like(da(first_dy(g)), g.x(0));
+  if (g.wants(1)) of_b = sum_like(db(Operand(g.take_dy())), g.x(1));
+  return {of_a, of_b};
+}
 
 // The number beside the tensor.
 inline double number(Gradient g) { return g.attribute<NumberOperand>().value; }

@@ -9,8 +9,6 @@
 namespace ebb {
 namespace {
 
-using Gradient = const GradientContext&;
-
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
 Shape pooled(const Inference& inference, const Shape& x) {
@@ -73,37 +71,24 @@ void infer_backward(Inference& inference) {
   inference.output(inference.inputs[0].dtype, x);
 }
 
-// Applies `op` with the windows of this node.
-Tensor by(const OpDef& op, const Tensor& first, const Tensor& x, Gradient g) {
-  return apply_one(op, {first, x}, g.node().attributes, g.site());
-}
-
-std::int64_t stride_of(std::int64_t asked, std::int64_t kernel) {
-  return asked == 0 ? kernel : asked;
-}
-
+// A stride of 0 is the kernel's size.
 template <class Options>
-PoolAttributes attributes_of(const Options& of) {
-  return {.kernel = {of.kernel.height, of.kernel.width},
-          .stride = {stride_of(of.stride.height, of.kernel.height),
-                     stride_of(of.stride.width, of.kernel.width)},
-          .padding = {of.padding.height, of.padding.width}};
-}
-
-// The attributes of a pool along one axis, as images of height 1.
-template <class Options>
-PoolAttributes row_attributes(const Options& of) {
-  return {.kernel = {1, of.kernel},
-          .stride = {1, stride_of(of.stride, of.kernel)},
-          .padding = {0, of.padding}};
+PoolAttributes attributes_of(const Options& options) {
+  PoolAttributes attributes;
+  detail::set_sides(attributes.kernel, options.kernel, 1);
+  detail::set_sides(attributes.stride, options.stride, 0);
+  detail::set_sides(attributes.padding, options.padding, 0);
+  for (int side = 0; side < 2; ++side)
+    if (attributes.stride[side] == 0) attributes.stride[side] = attributes.kernel[side];
+  if constexpr (requires { options.count_include_pad; })
+    attributes.count_include_pad = options.count_include_pad;
+  return attributes;
 }
 constexpr OpDef max_pool1d_function{.name = "max_pool1d", .infer = infer_rows};
 constexpr OpDef avg_pool1d_function{.name = "avg_pool1d", .infer = infer_rows};
 Tensor apply_rows(const OpDef& function, const OpDef& op, const Operand& x,
                   const PoolAttributes& attributes) {
-  const Operand* const operands[] = {&x};
-  detail::check(function, operands, attributes, x.site());
-  const detail::CalledScope called(function.name);
+  const detail::CalledScope called = detail::check(function, {x}, attributes);
   Tensor y = detail::apply_to(op, {unsqueeze(x, -2), x.site()}, attributes);
   return squeeze({std::move(y), x.site()}, {-2});
 }
@@ -115,34 +100,27 @@ Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options) {
   return detail::apply_to(max_pool_op, x, attributes_of(options));
 }
 Tensor max_pool1d(const Operand& x, const MaxPool1dOptions& options) {
-  return apply_rows(max_pool1d_function, max_pool_op, x, row_attributes(options));
+  return apply_rows(max_pool1d_function, max_pool_op, x, attributes_of(options));
 }
 Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options) {
   const detail::CalledScope called("avg_pool2d");
-  PoolAttributes attributes = attributes_of(options);
-  attributes.count_include_pad = options.count_include_pad;
-  return detail::apply_to(avg_pool_op, x, attributes);
+  return detail::apply_to(avg_pool_op, x, attributes_of(options));
 }
 Tensor avg_pool1d(const Operand& x, const AvgPool1dOptions& options) {
-  PoolAttributes attributes = row_attributes(options);
-  attributes.count_include_pad = options.count_include_pad;
-  return apply_rows(avg_pool1d_function, avg_pool_op, x, attributes);
+  return apply_rows(avg_pool1d_function, avg_pool_op, x, attributes_of(options));
 }
 
-constinit const OpDef max_pool_op{
-    .name = "max_pool",
-    .infer = infer_pool,
-    .gradient = [](Gradient g) -> Tensors { return {by(max_pool_backward_op, g.dy(), g.x(0), g)}; },
-    .keeps = input(0),
-    .cpu = {cpu::max_pool},
-    .cuda = {cuda::max_pool}};
+constinit const OpDef max_pool_op{.name = "max_pool",
+                                  .infer = infer_pool,
+                                  .gradient = detail::gradient_by<max_pool_backward_op, 0>,
+                                  .keeps = input(0),
+                                  .cpu = {cpu::max_pool},
+                                  .cuda = {cuda::max_pool}};
 
 // No gradient reaches x (input 1): a small change of x does not change the choice, except at ties.
 constinit const OpDef max_pool_select_op{.name = "max_pool_select",
                                          .infer = infer_select,
-                                         .gradient = [](Gradient g) -> Tensors {
-                                           return {by(max_pool_backward_op, g.dy(), g.x(1), g), {}};
-                                         },
+                                         .gradient = detail::gradient_by<max_pool_backward_op, 1>,
                                          .keeps = input(1),
                                          .stops_gradient = bit(1),
                                          .cpu = {cpu::max_pool},
@@ -151,27 +129,22 @@ constinit const OpDef max_pool_select_op{.name = "max_pool_select",
 constinit const OpDef max_pool_backward_op{
     .name = "max_pool_backward",
     .infer = infer_backward,
-    .gradient = [](Gradient g) -> Tensors {
-      return {by(max_pool_select_op, g.dy(), g.x(1), g), {}};
-    },
+    .gradient = detail::gradient_by<max_pool_select_op, 1>,
     .keeps = input(1),
     .stops_gradient = bit(1),
     .cpu = {cpu::max_pool_backward, cpu::max_pool_backward_memory},
     .cuda = {cuda::max_pool_backward}};
 
-constinit const OpDef avg_pool_op{
-    .name = "avg_pool",
-    .infer = infer_pool,
-    .gradient = [](Gradient g) -> Tensors { return {by(avg_pool_backward_op, g.dy(), g.x(0), g)}; },
-    .cpu = {cpu::avg_pool, cpu::avg_pool_memory},
-    .cuda = {cuda::avg_pool}};
+constinit const OpDef avg_pool_op{.name = "avg_pool",
+                                  .infer = infer_pool,
+                                  .gradient = detail::gradient_by<avg_pool_backward_op, 0>,
+                                  .cpu = {cpu::avg_pool, cpu::avg_pool_memory},
+                                  .cuda = {cuda::avg_pool}};
 
 constinit const OpDef avg_pool_backward_op{
     .name = "avg_pool_backward",
     .infer = infer_backward,
-    .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(avg_pool_op, {g.dy()}, g.node().attributes, g.site()), {}};
-    },
+    .gradient = detail::gradient_by<avg_pool_op>,
     .shape_only = bit(1),
     .cpu = {cpu::avg_pool_backward, cpu::avg_pool_backward_memory},
     .cuda = {cuda::avg_pool_backward}};

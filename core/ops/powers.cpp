@@ -19,40 +19,22 @@ namespace ebb {
 #include "ebb/core/kernels/functors/powers.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::binary, detail::first_dy, detail::Gradient, detail::number, detail::unary;
+using detail::binary, detail::for_both, detail::from_x, detail::from_y, detail::Gradient,
+    detail::number, detail::unary;
+using std::numbers::ln2, std::numbers::log10e, std::numbers::log2e;
 
-constinit const OpDef expm1_op = unary<functors::Expm1>(
-    "expm1", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (g.take_y() + 1)}; },
-              .keeps = output(0)});
-
-constinit const OpDef log1p_op = unary<functors::Log1p>(
-    "log1p", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / (g.take_x(0) + 1)}; },
-              .keeps = input(0)});
-
+constinit const OpDef expm1_op =
+    unary<functors::Expm1>("expm1", from_y([](Operand dy, Operand y) { return dy * (y + 1); }));
+constinit const OpDef log1p_op =
+    unary<functors::Log1p>("log1p", from_x([](Operand dy, Operand x) { return dy / (x + 1); }));
 constinit const OpDef log2_op =
-    unary<functors::Log2>("log2", {.gradient = [](Gradient g) -> Tensors {
-                                     return {g.take_dy() * std::numbers::log2e / g.take_x(0)};
-                                   },
-                                   .keeps = input(0)});
-
+    unary<functors::Log2>("log2", from_x([](Operand dy, Operand x) { return dy * log2e / x; }));
 constinit const OpDef log10_op =
-    unary<functors::Log10>("log10", {.gradient = [](Gradient g) -> Tensors {
-                                       return {g.take_dy() * std::numbers::log10e / g.take_x(0)};
-                                     },
-                                     .keeps = input(0)});
-
+    unary<functors::Log10>("log10", from_x([](Operand dy, Operand x) { return dy * log10e / x; }));
 constinit const OpDef exp2_op =
-    unary<functors::Exp2>("exp2", {.gradient = [](Gradient g) -> Tensors {
-                                     return {g.take_dy() * std::numbers::ln2 * g.take_y()};
-                                   },
-                                   .keeps = output(0)});
-
-constinit const OpDef rsqrt_op =
-    unary<functors::Rsqrt>("rsqrt", {.gradient = [](Gradient g) -> Tensors {
-                                       const Tensor y = g.take_y();
-                                       return {g.take_dy() * -0.5 * (square(y) * y)};
-                                     },
-                                     .keeps = output(0)});
+    unary<functors::Exp2>("exp2", from_y([](Operand dy, Operand y) { return dy * ln2 * y; }));
+constinit const OpDef rsqrt_op = unary<functors::Rsqrt>(
+    "rsqrt", from_y([](Operand dy, Tensor y) { return dy * -0.5 * (square(y) * y); }));
 
 namespace {
 
@@ -68,16 +50,15 @@ constinit const BinaryOpDef pow_op = binary<functors::Power>(
     {.tensors = {
          .gradient = [](Gradient g) -> Tensors {
            const Tensor a = g.x(0);
-           Tensor da, db;
-           if (g.wants(0)) {
+           const auto of_a = [&](Operand dy) {
              const Tensor b = g.x(1);
-             da = sum_like(first_dy(g) * b * pow(a, b - 1 + is_zero(b)), a);
-           }
-           if (g.wants(1)) {
+             return dy * b * pow(a, b - 1 + is_zero(b));
+           };
+           const auto of_b = [&](Operand dy) {
              const Tensor positive = where((a == 0) & (abs(g.y()) <= 1), 1, a);
-             db = sum_like(g.take_dy() * g.take_y() * log(positive), g.x(1));
-           }
-           return {da, db};
+             return dy * g.take_y() * log(positive);
+           };
+           return for_both(g, of_a, of_b);
          },
          .keeps_input = [](std::size_t i, const IndexSet& wants) { return i == 0 || wants.has(0); },
          .keeps_output = [](std::size_t, const IndexSet& wants) { return wants.has(1); }},

@@ -13,46 +13,46 @@
 #include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
+
+using detail::message;
+
 namespace {
 
 using CreationAttributes = detail::MakingAttributes<RandomAttributes>;
 using IntegerAttributes = detail::MakingAttributes<RandintAttributes>;
 
-void infer_creation(Inference& inference) {
-  const auto& attributes = inference.attribute<CreationAttributes>();
-  inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  attributes.output(inference);
+// The error message for random numbers of a dtype that is not floating.
+std::string makes_floating(DType dtype) {
+  return std::string("makes f32, f64, f16 or bf16, not ") + name(dtype);
 }
 
-void infer_randint(Inference& inference) {
+// The shape and dtype are those of input 1, or without it the attributes'.
+template <class Making>
+void infer_creation(Inference& inference) {
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  inference.attribute<IntegerAttributes>().output(inference);
+  if (inference.inputs.size() == 1) return inference.attribute<Making>().output(inference);
+  const Spec& like = inference.inputs[1];
+  if (!is_floating(like.dtype)) inference.fail(makes_floating(like.dtype));
+  inference.output(like.dtype, like.shape);
 }
 
 Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dtype,
               const Device& device, CallSite site) {
   const detail::CalledScope called(op.name);
   if (shape.is_open())
-    throw ShapeError(detail::message(op.name, "takes no open shape " + shape.to_string(), site));
-  if (!is_floating(dtype))
-    throw ShapeError(detail::message(op.name, detail::makes_floating(dtype), site));
+    throw ShapeError(
+        message(op.name,
+                "takes no open shape " + shape.to_string() +
+                    (detail::tape_mode().tracing ? std::string("; ") + op.name + "_like does" : ""),
+                site));
+  if (!is_floating(dtype)) throw ShapeError(message(op.name, makes_floating(dtype), site));
   const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(device, site);
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
 
-// Random numbers depend on no input values: of x only the shape and dtype are read.
-Tensors no_gradient(const GradientContext&) { return {{}, {}}; }
-
-void infer_like(Inference& inference) {
-  inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  const Spec& like = inference.inputs[1];
-  if (!is_floating(like.dtype)) inference.fail(detail::makes_floating(like.dtype));
-  inference.output(like.dtype, like.shape);
-}
-
-Tensor create_like(const OpDef& op, const Operand& x, double a, double b) {
-  const detail::CalledScope called(op.name);
+Tensor create_like(const char* function, const OpDef& op, const Operand& x, double a, double b) {
+  const detail::CalledScope called(function);
   const detail::HeldOperand held(x);
   const Tensor& like = detail::tensor_of(op, *held);
   const detail::GeneratorTrial trial;
@@ -67,12 +67,9 @@ void infer_dropout(Inference& inference) {
 
 // None of these is stateful: the randomness is in the draw, an input.
 constexpr OpDef creation(const char* name, Kernel cpu, Kernel cuda) {
-  return {.name = name, .infer = infer_creation, .cpu = {cpu}, .cuda = {cuda}};
-}
-constexpr OpDef creation_like(const char* name, Kernel cpu, Kernel cuda) {
   return {.name = name,
-          .infer = infer_like,
-          .gradient = no_gradient,
+          .infer = infer_creation<CreationAttributes>,
+          .gradient = detail::no_gradient,
           .shape_only = bit(1),
           .cpu = {cpu},
           .cuda = {cuda}};
@@ -83,14 +80,12 @@ void infer_draw(Inference& inference) {
   inference.output(DType::i64, {2});
 }
 
-}  // namespace
-
-void detail::require_probability(double probability, CallSite site) {
+// Throws Error for a probability outside [0, 1].
+void require_probability(double probability, CallSite site) {
   if (!(probability >= 0 && probability <= 1))
     throw Error(message("bernoulli", "takes a probability in [0, 1]", site));
 }
 
-namespace {
 double rounded(double x, DType dtype) {
   return with_type_of(dtype, [&](auto type) -> double {
     if constexpr (std::is_integral_v<decltype(type)>)
@@ -99,10 +94,11 @@ double rounded(double x, DType dtype) {
       return convert<double>(convert<decltype(type)>(x));
   });
 }
-}  // namespace
 
-RandomAttributes detail::uniform_bounds(const char* what, double low, double high, DType dtype,
-                                        CallSite site) {
+// The bounds of a uniform draw of this dtype, rounded to it, in the name of `what`. Throws Error
+// for bounds that are not finite or in the wrong order, and for two that are rounded to one number.
+RandomAttributes uniform_bounds(const char* what, double low, double high, DType dtype,
+                                CallSite site) {
   const RandomAttributes bounds{rounded(low, dtype), rounded(high, dtype)};
   const std::string given = std::to_string(low) + " and " + std::to_string(high);
   // The kernels of f32 and of 16 bits hold the width as a float.
@@ -124,8 +120,8 @@ RandomAttributes detail::uniform_bounds(const char* what, double low, double hig
   return bounds;
 }
 
-void detail::require_normal(const char* what, double mean, double standard_deviation,
-                            CallSite site) {
+// Throws Error for a mean or deviation that is not finite or a deviation below 0.
+void require_normal(const char* what, double mean, double standard_deviation, CallSite site) {
   if (!(std::isfinite(mean) && std::isfinite(standard_deviation) && standard_deviation >= 0))
     throw Error(message(what,
                         "takes a finite mean and a finite standard deviation of 0 or more, not " +
@@ -133,9 +129,7 @@ void detail::require_normal(const char* what, double mean, double standard_devia
                         site));
 }
 
-std::string detail::makes_floating(DType dtype) {
-  return std::string("makes f32, f64, f16 or bf16, not ") + name(dtype);
-}
+}  // namespace
 
 Attributes detail::creation_attributes(double a, double b, const Shape& shape, DType dtype) {
   return CreationAttributes({a, b}, shape, dtype);
@@ -170,71 +164,67 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
   return apply_one(randint_op, {draw}, told, site);
 }
 
-Tensor detail::permutation_of(std::int64_t count, CallSite site,
-                              const std::function<Tensor(std::int64_t end)>& draw) {
+Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSite site) {
   if (count < 0)
     throw ShapeError(
         message("permutation", "takes a count from 0 on, not " + std::to_string(count), site));
-  if (count > kMaxElements) throw ShapeError(message("permutation", too_large(Shape{count}), site));
+  if (count > kMaxElements)
+    throw ShapeError(message("permutation", detail::too_large(Shape{count}), site));
   constexpr std::int64_t kLower = std::int64_t{1} << 32;
-  const CallSiteScope scope(site);
-  const CalledScope called("permutation");
-  Tensor keys = multiply({draw(kLower / 2), site}, static_cast<double>(kLower));
-  keys = add({std::move(keys), site}, {draw(kLower), site});
-  return argsort({std::move(keys), site});
-}
-
-Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSite site) {
-  const detail::GeneratorTrial trial;
-  return detail::permutation_of(count, site, [&](std::int64_t end) {
-    return randint(0, end, {count}, {.device = options.device}, site);
-  });
+  const detail::CallScope scope(site);
+  const detail::CalledScope called("permutation");
+  const auto draw = [&](std::int64_t end) {
+    return randint(0, end, {count}, {.device = options.device});
+  };
+  Tensor upper = draw(kLower / 2) * static_cast<double>(kLower);  // drawn first
+  return argsort(std::move(upper) + draw(kLower));
 }
 
 Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {
   const auto [low, high] =
-      detail::uniform_bounds("uniform", options.low, options.high, options.dtype, site);
+      uniform_bounds("uniform", options.low, options.high, options.dtype, site);
   return create(uniform_op, low, high, shape, options.dtype, options.device, site);
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& options, CallSite site) {
-  detail::require_normal("normal", options.mean, options.standard_deviation, site);
+  require_normal("normal", options.mean, options.standard_deviation, site);
   return create(normal_op, options.mean, options.standard_deviation, shape, options.dtype,
                 options.device, site);
 }
 
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, CallSite site) {
-  detail::require_probability(options.probability, site);
+  require_probability(options.probability, site);
   return create(bernoulli_op, options.probability, 1, shape, options.dtype, options.device, site);
 }
 
 Tensor uniform_like(const Operand& x, double low, double high) {
-  const DType dtype = detail::tensor_of(uniform_like_op, x).dtype();
-  const auto [a, b] = detail::uniform_bounds("uniform_like", low, high, dtype, x.site());
-  return create_like(uniform_like_op, x, a, b);
+  const detail::CalledScope called("uniform_like");
+  const DType dtype = detail::tensor_of(uniform_op, x).dtype();
+  const auto [a, b] = uniform_bounds("uniform_like", low, high, dtype, x.site());
+  return create_like("uniform_like", uniform_op, x, a, b);
 }
 
 Tensor normal_like(const Operand& x, double mean, double standard_deviation) {
-  detail::require_normal("normal_like", mean, standard_deviation, x.site());
-  return create_like(normal_like_op, x, mean, standard_deviation);
+  require_normal("normal_like", mean, standard_deviation, x.site());
+  return create_like("normal_like", normal_op, x, mean, standard_deviation);
 }
 
 Tensor bernoulli_like(const Operand& x, double probability) {
-  const detail::CalledScope called(bernoulli_like_op.name);
-  detail::require_probability(probability, x.site());
-  return create_like(bernoulli_like_op, x, probability, 1);
+  const detail::CalledScope called("bernoulli_like");
+  require_probability(probability, x.site());
+  return create_like("bernoulli_like", bernoulli_op, x, probability, 1);
 }
 
 Tensor categorical(const Operand& logits, double temperature) {
   const detail::CalledScope called("categorical");
   const CallSite site = logits.site();
   if (!(temperature >= 0 && std::isfinite(temperature)))
-    throw Error(detail::message(
-        "categorical", "takes a temperature of 0 or more, not " + std::to_string(temperature),
-        site));
+    throw Error(message("categorical",
+                        "takes a temperature of 0 or more, not " + std::to_string(temperature),
+                        site));
   const Tensor& given = detail::tensor_of(argmax_op, logits);
   if (!is_floating(given.dtype()))
-    throw ShapeError(detail::message(
+    throw ShapeError(message(
         "categorical", std::string(detail::kTakesFloating) + ", not " + given.to_string(), site));
   const detail::CallScope scope(site);
   // No gradient passes, so nothing is kept for one.
@@ -256,7 +246,7 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
   const detail::CalledScope called(dropout_op.name);
   const Tensor& tensor = detail::tensor_of(dropout_op, x);
   if (!(probability >= 0 && probability < 1))
-    throw Error(detail::message("dropout", "takes a probability in [0, 1)", x.site()));
+    throw Error(message("dropout", "takes a probability in [0, 1)", x.site()));
   if (phase == Phase::inference || probability == 0) return x.take();
   const detail::GeneratorTrial trial;
   const detail::HeldOperand held(x);
@@ -268,26 +258,18 @@ constinit const OpDef uniform_op = creation("uniform", cpu::uniform, cuda::unifo
 constinit const OpDef normal_op = creation("normal", cpu::normal, cuda::normal);
 constinit const OpDef bernoulli_op = creation("bernoulli", cpu::bernoulli, cuda::bernoulli);
 
-constinit const OpDef uniform_like_op = creation_like("uniform_like", cpu::uniform, cuda::uniform);
-constinit const OpDef normal_like_op = creation_like("normal_like", cpu::normal, cuda::normal);
-constinit const OpDef bernoulli_like_op =
-    creation_like("bernoulli_like", cpu::bernoulli, cuda::bernoulli);
+constinit const OpDef randint_op{.name = "randint",
+                                 .infer = infer_creation<IntegerAttributes>,
+                                 .cpu = {cpu::randint},
+                                 .cuda = {cuda::randint}};
 
-constinit const OpDef randint_op{
-    .name = "randint", .infer = infer_randint, .cpu = {cpu::randint}, .cuda = {cuda::randint}};
-
-constinit const OpDef dropout_op{
-    .name = "dropout",
-    .infer = infer_dropout,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      const Tensor draw = g.x(1);
-      return {apply_one(dropout_op, {Operand(g.take_dy()), draw}, g.node().attributes, g.site()),
-              {}};
-    },
-    .keeps = input(1),
-    .takes_over = bit(0),
-    .cpu = {cpu::dropout},
-    .cuda = {cuda::dropout}};
+constinit const OpDef dropout_op{.name = "dropout",
+                                 .infer = infer_dropout,
+                                 .gradient = detail::gradient_by<dropout_op, 1>,
+                                 .keeps = input(1),
+                                 .takes_over = bit(0),
+                                 .cpu = {cpu::dropout},
+                                 .cuda = {cuda::dropout}};
 
 constinit const OpDef draw_op{
     .name = "draw", .infer = infer_draw, .cpu = {cpu::draw}, .cuda = {cuda::draw}};

@@ -1,6 +1,5 @@
 #pragma once
 #include <concepts>
-#include <functional>
 
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arguments.h"
@@ -129,30 +128,16 @@ Tensor categorical(const Operand& logits, double temperature = 1);
 Tensor dropout(const Operand& x, double probability, Phase phase);
 
 namespace detail {
-// The bounds of a uniform draw of this dtype, rounded to it, in the name of `what`. Throws Error
-// for bounds that are not finite or in the wrong order, and for two that are rounded to one number.
-RandomAttributes uniform_bounds(const char* what, double low, double high, DType dtype,
-                                CallSite site);
-// Throws Error for a mean or deviation that is not finite or a deviation below 0.
-void require_normal(const char* what, double mean, double standard_deviation, CallSite site);
-// Throws Error for a probability outside [0, 1].
-void require_probability(double probability, CallSite site);
-// The error message for random numbers of a dtype that is not floating.
-std::string makes_floating(DType dtype);
 // The attributes of uniform, normal and bernoulli, whose only input is a draw i64[2]. a and b are
 // as in RandomAttributes, shape and dtype are the output's.
 Attributes creation_attributes(double a, double b, const Shape& shape, DType dtype);
 // The attributes of randint, whose only input is a draw. Throws as randint.
 Attributes randint_attributes(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
                               CallSite site);
-// The body of both permutations, which draws random integers below `end` twice, by draw(end).
-Tensor permutation_of(std::int64_t count, CallSite site,
-                      const std::function<Tensor(std::int64_t end)>& draw);
 }  // namespace detail
 
-// Inputs: the draw, and for the _like operators the tensor whose shape and dtype they take.
-extern const OpDef uniform_op, normal_op, bernoulli_op, randint_op, uniform_like_op, normal_like_op,
-    bernoulli_like_op, dropout_op;
+// Inputs: the draw, and for the _like functions the tensor whose shape and dtype they take.
+extern const OpDef uniform_op, normal_op, bernoulli_op, randint_op, dropout_op;
 // Input: a session's random state, i64[2] {key, run count}; output: the draw i64[2] {key, counter}
 // of one random node in that run (kernels/random.h).
 extern const OpDef draw_op;

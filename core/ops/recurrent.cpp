@@ -18,20 +18,33 @@ using Gradient = const GradientContext&;
 using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
 
-ValueInputs inputs_of(const Values& values) { return ValueInputs(values.begin(), values.end()); }
-// For values that nobody reads again, which are moved.
-ValueInputs inputs_of(Values&& values) {
-  return ValueInputs(std::make_move_iterator(values.begin()),
-                     std::make_move_iterator(values.end()));
+bool fits(const Spec& spec, const Shape& shape) { return may_equal(spec.shape, shape); }
+
+// Texts of errors: lstm has two states and four gates, gru one and three.
+std::string state_must_be(RecurrentCell cell, const char* shape) {
+  return std::string(cell == RecurrentCell::lstm ? "the states" : "the state") + " must be " +
+         shape;
+}
+std::string hidden_and_gates(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm ? "[hidden, 4 hidden]" : "[hidden, 3 hidden]";
 }
 
-bool fits(const Spec& spec, const Shape& shape) { return may_equal(spec.shape, shape); }
+// Checks W, R and b of one layer.
+void require_weights(const Inference& inference, std::span<const Spec> weights, std::int64_t in,
+                     std::int64_t hidden, const std::string& of_layer) {
+  const RecurrentCell cell = inference.attribute<RecurrentAttributes>().cell;
+  const std::int64_t gates = cell == RecurrentCell::lstm ? 4 : 3;
+  if (!fits(weights[0], {in, gates * hidden}) || !fits(weights[1], {hidden, gates * hidden}) ||
+      !fits(weights[2], {4 * hidden}))
+    inference.fail("the weights" + of_layer + " must be [in, " + std::to_string(gates) +
+                   " hidden], " + hidden_and_gates(cell) + ", [4 hidden]");
+}
 
 // The shape rule of both operators.
 void infer_recurrent(Inference& inference) {
   const auto& attributes = inference.attribute<RecurrentAttributes>();
   const RecurrentOperands at(attributes);
-  const std::int64_t hidden = attributes.hidden, columns = attributes.columns();
+  const std::int64_t hidden = attributes.hidden;
   const Spec& x = inference.inputs[0];
   inference.require(is_floating(x.dtype), detail::kTakesFloating);
   inference.require(x.shape.rank() == 3, "takes x [batch, time, in]");
@@ -50,20 +63,11 @@ void infer_recurrent(Inference& inference) {
 
   const Shape state{attributes.layers, x.shape.dim(0), hidden};
   for (const std::int64_t input : {at.h0, at.c0})
-    if (input >= 0)
-      inference.require(fits(inference.inputs[static_cast<std::size_t>(input)], state),
-                        attributes.has_cell() ? "the states must be [layers, batch, hidden]"
-                                              : "the state must be [layers, batch, hidden]");
-  for (int layer = 0; layer < attributes.layers; ++layer) {
-    const auto weights = inference.inputs.subspan(at.w(layer), 3);
-    const std::int64_t in = layer ? hidden : x.shape.dim(2);
-    if (!fits(weights[0], {in, columns}) || !fits(weights[1], {hidden, columns}) ||
-        !fits(weights[2], {4 * hidden}))
-      inference.fail("the weights of layer " + std::to_string(layer) +
-                     (attributes.has_cell()
-                          ? " must be [in, 4 hidden], [hidden, 4 hidden], [4 hidden]"
-                          : " must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]"));
-  }
+    if (input >= 0 && !fits(inference.inputs[static_cast<std::size_t>(input)], state))
+      inference.fail(state_must_be(attributes.cell, "[layers, batch, hidden]"));
+  for (int layer = 0; layer < attributes.layers; ++layer)
+    require_weights(inference, inference.inputs.subspan(at.w(layer), 3),
+                    layer ? hidden : x.shape.dim(2), hidden, " of layer " + std::to_string(layer));
   inference.output(x.dtype, {x.shape.dim(0), x.shape.dim(1), hidden});
   for (std::size_t i = 1; i < at.reserve; ++i) inference.output(x.dtype, state);
   inference.output(DType::u8, {kOpen});
@@ -72,24 +76,17 @@ void infer_recurrent(Inference& inference) {
 // The rule of one step: x [batch, in], the states [batch, hidden] if there are any, W, R, b.
 void infer_cell(Inference& inference) {
   const RecurrentCell cell = inference.attribute<RecurrentAttributes>().cell;
-  const bool is_lstm = cell == RecurrentCell::lstm;
   detail::require_arithmetic(inference);
   const Shape& x = inference.inputs[0].shape;
   inference.require(x.rank() == 2, "takes x [batch, in]");
   const auto weights = inference.inputs.last(3);
   const Shape& recurrent = weights[1].shape;
   const std::int64_t hidden = recurrent.rank() == 2 ? recurrent.dim(0) : kOpen;
-  inference.require(hidden != kOpen, is_lstm ? "the recurrent weight must be [hidden, 4 hidden]"
-                                             : "the recurrent weight must be [hidden, 3 hidden]");
+  if (hidden == kOpen) inference.fail("the recurrent weight must be " + hidden_and_gates(cell));
   for (std::size_t i = 1; i + 3 < inference.inputs.size(); ++i)
-    inference.require(
-        fits(inference.inputs[i], {x.dim(0), hidden}),
-        is_lstm ? "the states must be [batch, hidden]" : "the state must be [batch, hidden]");
-  const std::int64_t columns = (is_lstm ? 4 : 3) * hidden;
-  inference.require(fits(weights[0], {x.dim(1), columns}) && fits(weights[1], {hidden, columns}) &&
-                        fits(weights[2], {4 * hidden}),
-                    is_lstm ? "the weights must be [in, 4 hidden], [hidden, 4 hidden], [4 hidden]"
-                            : "the weights must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]");
+    if (!fits(inference.inputs[i], {x.dim(0), hidden}))
+      inference.fail(state_must_be(cell, "[batch, hidden]"));
+  require_weights(inference, weights, x.dim(1), hidden, "");
 }
 
 // One output per forward input except the draw and the lengths.
@@ -117,9 +114,11 @@ Tensors recurrent_gradient(Gradient g) {
     values.push_back(g.take_dy(i));
     attributes.d_given |= 1 << i;
   }
-  const ValueInputs inputs = inputs_of(std::move(values));
-  const Tensors all = apply(attributes.has_cell() ? lstm_backward_op : gru_backward_op,
-                            {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
+  // Nobody reads them again.
+  const ValueInputs inputs(std::make_move_iterator(values.begin()),
+                           std::make_move_iterator(values.end()));
+  const Tensors all = apply(attributes.has_cell() ? lstm_backward_op : gru_backward_op, inputs,
+                            attributes, g.site(), unwanted);
   Tensors wanted(static_cast<std::size_t>(at.count));
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (at.has_gradient(static_cast<std::int64_t>(i)) && g.wants(static_cast<int>(i)))
@@ -149,8 +148,7 @@ Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
           "takes lengths that are i32 or i64");
   const Tensor& weight = call.weights[1];
   require(weight.defined() && weight.rank() == 2,
-          call.cell == RecurrentCell::lstm ? "the recurrent weight must be [hidden, 4 hidden]"
-                                           : "the recurrent weight must be [hidden, 3 hidden]");
+          "the recurrent weight must be " + hidden_and_gates(call.cell));
   const std::int64_t hidden = weight.shape().dim(0);
   require(hidden >= 0 && hidden <= std::numeric_limits<std::int32_t>::max() / 4,
           "the size of the recurrent weight must be known, and below 2^29");
@@ -171,8 +169,7 @@ Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
   }
   if (attributes.has_lengths) values.push_back(cast(call.lengths, DType::i64));
   for (Tensor& part : call.weights) values.push_back(std::move(part));
-  const ValueInputs inputs = inputs_of(values);
-  return apply(op, {inputs.data(), inputs.size()}, attributes, x.site());
+  return apply(op, ValueInputs(values.begin(), values.end()), attributes, x.site());
 }
 
 template <class Weights>
@@ -190,16 +187,15 @@ constexpr OpDef gru_cell_function{.name = "gru_cell", .infer = infer_cell};
 
 // Checks one step's operands: x, the states before it if there are any, and the weights.
 template <class Weights>
-void check_cell(const OpDef& function, RecurrentCell cell, const Operand& x,
-                std::span<const Tensor* const> states, const Weights& weights) {
-  InlineVector<Operand, 6> operands{x};
+detail::CalledScope check_cell(const OpDef& function, RecurrentCell cell, const Operand& x,
+                               std::initializer_list<const Tensor*> states,
+                               const Weights& weights) {
+  detail::Operands operands{x};
   for (const Tensor* state : states)
     if (state->defined()) operands.emplace_back(*state, x.site());
   for (const Tensor* weight : {&weights.input, &weights.recurrent, &weights.bias})
     operands.emplace_back(*weight, x.site());
-  InlineVector<const Operand*, 6> all;
-  for (const Operand& operand : operands) all.push_back(&operand);
-  detail::check(function, {all.data(), all.size()}, RecurrentAttributes{.cell = cell}, x.site());
+  return detail::check(function, operands, RecurrentAttributes{.cell = cell});
 }
 
 // A state as the first of several layers; nothing of nothing.
@@ -232,7 +228,7 @@ constexpr OpDef backward(const char* name) {
 
 }  // namespace
 
-LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
+LstmResult lstm(const Operand& x, const ListOf<LstmWeights>& layers,
                 const LstmPassOptions& options) {
   if (options.hidden.defined() != options.cell.defined())
     throw Error(detail::message("lstm", "takes both states or neither", x.site()));
@@ -241,20 +237,20 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
   Tensors outputs = recurrent(lstm_op, x,
                               {.cell = RecurrentCell::lstm,
                                .states = std::move(states),
-                               .weights = weights_of(layers),
+                               .weights = weights_of<LstmWeights>(layers),
                                .dropout = options.dropout,
                                .phase = options.phase,
                                .lengths = options.lengths});
   return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
 }
 
-GruResult gru(const Operand& x, std::span<const GruWeights> layers, const GruPassOptions& options) {
+GruResult gru(const Operand& x, const ListOf<GruWeights>& layers, const GruPassOptions& options) {
   Tensors states;
   if (options.hidden.defined()) states = {options.hidden};
   Tensors outputs = recurrent(gru_op, x,
                               {.cell = RecurrentCell::gru,
                                .states = std::move(states),
-                               .weights = weights_of(layers),
+                               .weights = weights_of<GruWeights>(layers),
                                .dropout = options.dropout,
                                .phase = options.phase,
                                .lengths = options.lengths});
@@ -263,24 +259,22 @@ GruResult gru(const Operand& x, std::span<const GruWeights> layers, const GruPas
 
 LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights) {
   const detail::CallSiteScope scope(x.site());
-  const detail::CalledScope called(lstm_cell_function.name);
-  const Tensor& row = tensor_of(lstm_cell_function, x);
   if (state.hidden.defined() != state.cell.defined())
     throw Error(detail::message("lstm_cell", "takes both states or neither", x.site()));
-  const Tensor* const states[] = {&state.hidden, &state.cell};
-  check_cell(lstm_cell_function, RecurrentCell::lstm, x, states, weights);
-  const LstmResult result = lstm(unsqueeze(row, 1), {&weights, 1},
+  const detail::CalledScope called =
+      check_cell(lstm_cell_function, RecurrentCell::lstm, x, {&state.hidden, &state.cell}, weights);
+  const LstmResult result = lstm(unsqueeze(x.tensor(), 1), {&weights, 1},
                                  {.hidden = as_layer(state.hidden), .cell = as_layer(state.cell)});
   return {squeeze(result.hidden, 0), squeeze(result.cell, 0)};
 }
 
 Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights) {
   const detail::CallSiteScope scope(x.site());
-  const detail::CalledScope called(gru_cell_function.name);
-  const Tensor& row = tensor_of(gru_cell_function, x);
-  const Tensor* const states[] = {&hidden};
-  check_cell(gru_cell_function, RecurrentCell::gru, x, states, weights);
-  return squeeze(gru(unsqueeze(row, 1), {&weights, 1}, {.hidden = as_layer(hidden)}).hidden, 0);
+  const detail::CalledScope called =
+      check_cell(gru_cell_function, RecurrentCell::gru, x, {&hidden}, weights);
+  const GruResult result =
+      gru(unsqueeze(x.tensor(), 1), {&weights, 1}, {.hidden = as_layer(hidden)});
+  return squeeze(result.hidden, 0);
 }
 
 constinit const OpDef lstm_op = forward("lstm", bit(0) | bit(1) | bit(2), bit(3));

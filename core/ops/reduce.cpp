@@ -18,25 +18,20 @@ Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, b
   return detail::apply_to(op, {cast(x, DType::f32), site}, how);
 }
 
-void put_reduced(Inference& inference, DType dtype) {
-  const auto& how = inference.attribute<Reduction>();
-  inference.output(dtype, detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
-}
-
 void infer_reduce(Inference& inference) {
   detail::require_arithmetic(inference);
-  put_reduced(inference, inference.inputs[0].dtype);
+  detail::output_reduced<Reduction>(inference, inference.inputs[0].dtype);
 }
 
 void infer_sum(Inference& inference) {
   const DType dtype = inference.inputs[0].dtype;
-  put_reduced(inference, is_floating(dtype) ? dtype : DType::i64);
+  detail::output_reduced<Reduction>(inference, is_floating(dtype) ? dtype : DType::i64);
 }
 
 void infer_logic(Inference& inference) {
   inference.require(inference.inputs[0].dtype == DType::boolean,
                     "takes bool (a comparison gives it: x != 0)");
-  put_reduced(inference, DType::boolean);
+  detail::output_reduced<Reduction>(inference, DType::boolean);
 }
 
 bool is_sum_of_one(const MemoryQuery& query) { return query.inputs[0] == query.outputs[0]; }
@@ -85,7 +80,7 @@ Tensor apply_like(const OpDef& op, const Operand& x, const Operand& like) {
 constexpr OpDef logic(const char* name, Kernel cpu, Kernel cuda) {
   return {.name = name,
           .infer = infer_logic,
-          .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
+          .gradient = detail::no_gradient,
           .is_identity = detail::keeps_shape,
           .cpu = {cpu},
           .cuda = {cuda, cuda::sum_memory}};
@@ -113,9 +108,7 @@ Tensor expand_as(const Operand& x, const Operand& like) {
 }
 
 Tensor detail::broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction) {
-  tensor_of(broadcast_like_op, dy);
-  tensor_of(broadcast_like_op, like);
-  return apply_one(broadcast_like_op, {dy, like}, reduction, dy.site());
+  return apply_to(broadcast_like_op, {dy, like}, reduction);
 }
 
 constinit const OpDef sum_op{.name = "sum",
@@ -137,9 +130,7 @@ constinit const OpDef all_op = logic("all", cpu::all, cuda::all);
 
 constinit const OpDef sum_like_op{.name = "sum_like",
                                   .infer = infer_sum_like,
-                                  .gradient = [](Gradient g) -> Tensors {
-                                    return {expand_as(g.dy(), g.x(0)), {}};
-                                  },
+                                  .gradient = detail::gradient_by<expand_as_op, 0>,
                                   .shape_only = bit(1),
                                   .is_identity = detail::keeps_shape,
                                   .cpu = {cpu::sum_like, cpu::sum_like_memory},
@@ -160,9 +151,7 @@ constinit const OpDef broadcast_like_op{
 
 constinit const OpDef expand_as_op{.name = "expand_as",
                                    .infer = infer_expand_as,
-                                   .gradient = [](Gradient g) -> Tensors {
-                                     return {sum_like(g.dy(), g.x(0)), {}};
-                                   },
+                                   .gradient = detail::gradient_by<sum_like_op, 0>,
                                    .shape_only = bit(1),
                                    .selects = true,
                                    .is_identity = detail::keeps_shape,

@@ -1,6 +1,4 @@
 #pragma once
-#include <concepts>
-
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
@@ -20,16 +18,8 @@ Tensor sum(const Operand& x, const ReduceOptions& options = {});
 // The mean over axes; NaN over no elements. Floating, or of bool in f32, through a cast. Throws
 // ShapeError as sum, and for integers.
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
-// Axes may stand for the options: sum(x, 1), sum(x, {0, 2}). sum(x, 1, true) keeps them, with size
-// 1.
-template <std::same_as<bool> Keep = bool>
-Tensor sum(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return sum(x, ReduceOptions{.axes = axes, .keep = keep});
-}
-template <std::same_as<bool> Keep = bool>
-Tensor mean(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return mean(x, ReduceOptions{.axes = axes, .keep = keep});
-}
+EBB_TAKES_AXES(sum, ReduceOptions)
+EBB_TAKES_AXES(mean, ReduceOptions)
 
 // Whether any element of a bool tensor is true, over axes: bool. False over no elements. Throws
 // ShapeError for other dtypes, and for axes as sum.
@@ -37,14 +27,8 @@ Tensor any(const Operand& x, const ReduceOptions& options = {});
 // Whether all elements of a bool tensor are true, over axes: bool. True over no elements. Throws as
 // any.
 Tensor all(const Operand& x, const ReduceOptions& options = {});
-template <std::same_as<bool> Keep = bool>
-Tensor any(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return any(x, ReduceOptions{.axes = axes, .keep = keep});
-}
-template <std::same_as<bool> Keep = bool>
-Tensor all(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return all(x, ReduceOptions{.axes = axes, .keep = keep});
-}
+EBB_TAKES_AXES(any, ReduceOptions)
+EBB_TAKES_AXES(all, ReduceOptions)
 
 // x summed to the shape of `like`, which broadcasts to x's by NumPy's rules. The gradient of a
 // broadcast operand is such a sum. x itself where the shapes are known to be equal. Of `like` only

@@ -23,9 +23,15 @@ inline Shape reduced(const Shape& shape, std::uint32_t mask, bool keep) {
 // The axes that options name. Throws Error where they say both `.axes` and `.axis`.
 Axes asked_axes(const OpDef& op, const auto& options, const Operand& x) {
   if (!options.axis.value) return options.axes;
-  if (!options.axes.empty())
-    fail(op, "takes .axis, which is one, or .axes, not both", tensor_of(op, x), x.site());
+  if (!options.axes.empty()) fail(op, "takes .axis, which is one, or .axes, not both", x);
   return {*options.axis.value};
+}
+
+// The shape rule of a reduction to one output, whose attributes have axes and keep.
+template <class How>
+void output_reduced(Inference& inference, DType dtype) {
+  const auto& how = inference.attribute<How>();
+  inference.output(dtype, reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
 }
 
 // The mask of these axes; of all without any. Throws ShapeError.
@@ -45,9 +51,9 @@ inline ReduceOptions kept(std::uint32_t mask) {
 }
 
 // y, a result of a reduction, with the reduced axes, of size 1. With `keep` it has them already.
-inline Tensor with_axes(Tensor y, std::uint32_t mask, bool keep) {
-  for (int axis = 0; axis < kMaxRank && !keep; ++axis)
-    if (reduces(mask, axis)) y = unsqueeze(y, axis);
+Tensor with_axes(Tensor y, const auto& how) {
+  for (int axis = 0; axis < kMaxRank && how.keep == 0; ++axis)
+    if (reduces(how.axes, axis)) y = unsqueeze(y, axis);
   return y;
 }
 

@@ -12,13 +12,11 @@ namespace ebb {
 #include "ebb/core/kernels/functors/rounding.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::binary_number, detail::first_dy, detail::Gradient, detail::kNoGradient,
-    detail::number, detail::unary, detail::unary_number;
+using detail::binary_number, detail::first_dy, detail::from_x, detail::Gradient,
+    detail::kNoGradient, detail::number, detail::unary, detail::unary_number;
 
-constinit const OpDef abs_op = unary_number<functors::Abs>(
-    "abs", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sign(g.take_x(0))}; },
-            .keeps = input(0)});
-
+constinit const OpDef abs_op =
+    unary_number<functors::Abs>("abs", from_x([](Operand dy, Operand x) { return dy * sign(x); }));
 constinit const OpDef sign_op = unary_number<functors::Sign>("sign", kNoGradient);
 constinit const OpDef floor_op = unary<functors::Floor>("floor", kNoGradient);
 constinit const OpDef ceil_op = unary<functors::Ceil>("ceil", kNoGradient);
@@ -35,7 +33,7 @@ constinit const BinaryOpDef remainder_op = binary_number<functors::Remainder>(
                    return {da, db};
                  },
                  .keeps_input = [](std::size_t, const IndexSet& wants) { return wants.has(1); }},
-     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
+     .number_right = {.gradient = detail::passes_on},
      .number_left = {.gradient = [](Gradient g) -> Tensors {
                        return {g.take_dy() * -floor_divide(number(g), g.take_x(0))};
                      },

@@ -21,21 +21,16 @@ void infer_reverse_sequence(Inference& inference) {
 Tensor reverse_sequence(const Operand& x, const Operand& lengths) {
   const OpDef& op = reverse_sequence_op;
   const detail::CalledScope called(op.name);
-  detail::tensor_of(op, x);
   const bool is_short = detail::tensor_of(op, lengths).dtype() == DType::i32;
-  return is_short ? apply_one(op, {x, cast(lengths, DType::i64)}, {}, x.site())
-                  : apply_one(op, {x, lengths}, {}, x.site());
+  return is_short ? detail::apply_to(op, {x, cast(lengths, DType::i64)})
+                  : detail::apply_to(op, {x, lengths});
 }
 
-constinit const OpDef reverse_sequence_op{
-    .name = "reverse_sequence",
-    .infer = infer_reverse_sequence,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      if (!is_floating(g.x(0).dtype())) return {{}, {}};
-      return {apply_one(reverse_sequence_op, {g.take_dy(), g.x(1)}, {}, g.site()), {}};
-    },
-    .keeps = input(1),
-    .cpu = {cpu::reverse_sequence},
-    .cuda = {cuda::reverse_sequence}};
+constinit const OpDef reverse_sequence_op{.name = "reverse_sequence",
+                                          .infer = infer_reverse_sequence,
+                                          .gradient = detail::gradient_by<reverse_sequence_op, 1>,
+                                          .keeps = input(1),
+                                          .cpu = {cpu::reverse_sequence},
+                                          .cuda = {cuda::reverse_sequence}};
 
 }  // namespace ebb

@@ -7,20 +7,6 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-// The product of the sizes of axes [begin, end): 0 where a size is 0, else kOpen where one is open.
-std::int64_t product(const Shape& shape, int begin, int end) {
-  std::int64_t result = 1;
-  bool is_open = false;
-  for (int i = begin; i < end; ++i) {
-    if (shape.dim(i) == 0) return 0;
-    if (shape.dim(i) == kOpen)
-      is_open = true;
-    else
-      result *= shape.dim(i);
-  }
-  return is_open ? kOpen : result;
-}
-
 constexpr const char* kUnflatten =
     ", and unflatten(x, axis, sizes) keeps the other axes, open ones too";
 
@@ -51,79 +37,40 @@ Shape filled(const Inference& inference, Shape to, std::int64_t elements) {
   return to;
 }
 
-void infer_reshape(Inference& inference) {
-  const Spec& x = inference.inputs[0];
-  const Shape to = inference.attribute<detail::AskedShape>().shape();
-  inference.output(x.dtype, filled(inference, to, product(x.shape, 0, x.shape.rank())));
-}
-
-struct UnflattenAttributes {
-  std::int64_t axis = 0;
+// The attributes of a view: the axes [begin, end) of x in another shape.
+struct ViewAttributes {
+  std::int64_t begin, end;
   detail::AskedShape sizes;
 };
 
-void infer_unflatten(Inference& inference) {
-  const Shape& from = inference.inputs[0].shape;
-  const auto& asked = inference.attribute<UnflattenAttributes>();
-  const auto axis = static_cast<int>(asked.axis);
-  inference.require(axis < from.rank(), "takes a tensor of more axes");
-  const Shape sizes = filled(inference, asked.sizes.shape(), from.dim(axis));
-  inference.output(inference.inputs[0].dtype, detail::replace_axis(inference, from, axis, sizes));
+void infer_view(Inference& inference) {
+  const auto& view = inference.attribute<ViewAttributes>();
+  const int begin = static_cast<int>(view.begin), end = static_cast<int>(view.end);
+  const Spec& x = inference.inputs[0];
+  inference.require(begin <= end, "takes a tensor of at least one axis");
+  inference.require(end <= x.shape.rank(), "takes a tensor of more axes");
+  inference.require(begin < end || x.shape.rank() < kMaxRank, "leaves no room for one more axis");
+  const Shape sizes = filled(inference, view.sizes.shape(), detail::product(x.shape, begin, end));
+  inference.output(x.dtype, detail::replace_axes(inference, x.shape, begin, end, sizes));
 }
 
 void infer_reshape_like(Inference& inference) {
   const Shape& from = inference.inputs[0].shape;
   const Shape& to = inference.inputs[1].shape;
-  inference.require(detail::may_equal(product(from, 0, from.rank()), product(to, 0, to.rank())),
-                    "the shapes have different numbers of elements");
+  inference.require(
+      detail::may_equal(detail::product(from, 0, from.rank()), detail::product(to, 0, to.rank())),
+      "the shapes have different numbers of elements");
   inference.output(inference.inputs[0].dtype, to);
 }
 
-void infer_flatten(Inference& inference) {
-  const Spec& x = inference.inputs[0];
-  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
-  inference.output(x.dtype, {x.shape.dim(0), product(x.shape, 1, x.shape.rank())});
-}
-
-void infer_as_matrix(Inference& inference) {
-  const Spec& x = inference.inputs[0];
-  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
-  inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape.dim(-1)});
-}
-
-// Merges this axis and the next.
-struct MergeAttributes {
-  std::int64_t axis = 0;
-};
-
-void infer_merge_axes(Inference& inference) {
-  const auto axis = static_cast<int>(inference.attribute<MergeAttributes>().axis);
-  const Spec& x = inference.inputs[0];
-  inference.require(axis + 1 < x.shape.rank(), "takes a tensor of more axes");
-  Shape out;
-  for (int i = 0; i < x.shape.rank(); ++i)
-    if (i != axis + 1) out.push_back(i == axis ? product(x.shape, i, i + 2) : x.shape.dim(i));
-  inference.output(x.dtype, out);
-}
-
-// Bit i is axis i of the shape with these axes, each of size 1.
-struct UnitAxes {
+// Bit i is axis i of x, of size 1.
+struct SqueezeAttributes {
   std::uint64_t axes = 0;
 };
 
-void infer_unsqueeze(Inference& inference) {
-  const Spec& x = inference.inputs[0];
-  const std::uint64_t axes = inference.attribute<UnitAxes>().axes;
-  inference.require(x.shape.rank() < kMaxRank, "leaves no room for one more axis");
-  Shape out;
-  for (int i = 0, from = 0; i <= x.shape.rank(); ++i)
-    out.push_back((axes >> i & 1) != 0 ? 1 : x.shape.dim(from++));
-  inference.output(x.dtype, out);
-}
-
 void infer_squeeze(Inference& inference) {
   const Spec& x = inference.inputs[0];
-  const std::uint64_t axes = inference.attribute<UnitAxes>().axes;
+  const std::uint64_t axes = inference.attribute<SqueezeAttributes>().axes;
   Shape out;
   for (int i = 0; i < x.shape.rank(); ++i) {
     if ((axes >> i & 1) == 0)
@@ -139,19 +86,24 @@ std::size_t at_start(const MemoryQuery&) { return 0; }
 
 Tensors reshape_gradient(Gradient g) { return {detail::reshape_like(g.dy(), g.x(0))}; }
 
-constexpr OpDef view_op(const char* name, void (*infer)(Inference&),
-                        bool (*is_identity)(const MemoryQuery&) = detail::keeps_shape) {
+constexpr OpDef view_op(const char* name, void (*infer)(Inference&) = infer_view) {
   return {.name = name,
           .infer = infer,
           .gradient = reshape_gradient,
           .view = at_start,
-          .is_identity = is_identity};
+          .is_identity = detail::keeps_shape};
 }
+
+Tensor view(const OpDef& op, const Operand& x, int begin, int end, const Shape& sizes) {
+  return detail::apply_to(op, x, ViewAttributes{begin, end, detail::AskedShape(sizes)});
+}
+
+int rank_of(const OpDef& op, const Operand& x) { return detail::tensor_of(op, x).rank(); }
 
 }  // namespace
 
 Tensor reshape(const Operand& x, const Shape& shape) {
-  return detail::apply_to(reshape_op, x, detail::AskedShape(shape));
+  return view(reshape_op, x, 0, rank_of(reshape_op, x), shape);
 }
 
 Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape) {
@@ -159,54 +111,51 @@ Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape) {
 }
 
 Tensor unflatten(const Operand& x, int axis, const Shape& sizes) {
-  return detail::apply_to(
-      unflatten_op, x,
-      UnflattenAttributes{detail::axis_of(unflatten_op, axis, x), detail::AskedShape(sizes)});
+  axis = detail::axis_of(unflatten_op, axis, x);
+  return view(unflatten_op, x, axis, axis + 1, sizes);
 }
 
-Tensor flatten(const Operand& x) { return detail::apply_to(flatten_op, x); }
+Tensor flatten(const Operand& x) { return view(flatten_op, x, 1, rank_of(flatten_op, x), {-1}); }
 
 Tensor unsqueeze(const Operand& x, int axis) {
   const Tensor& tensor = detail::tensor_of(unsqueeze_op, x);
   const int rank = tensor.rank();
   if (axis < -rank - 1 || axis > rank)
-    detail::fail(unsqueeze_op, "cannot put an axis at " + std::to_string(axis), tensor, x.site());
-  return detail::apply_to(unsqueeze_op, x,
-                          UnitAxes{std::uint64_t{1} << (axis < 0 ? axis + rank + 1 : axis)});
+    detail::fail(unsqueeze_op, "cannot put an axis at " + std::to_string(axis), x);
+  const int place = axis < 0 ? axis + rank + 1 : axis;
+  return view(unsqueeze_op, x, place, place, {1});
 }
 
 Tensor squeeze(const Operand& x, const AxisList& axes) {
-  UnitAxes attributes;
+  SqueezeAttributes attributes;
   for (const int axis : detail::axes_of(squeeze_op, axes, x))
     attributes.axes |= std::uint64_t{1} << axis;
   return detail::apply_to(squeeze_op, x, attributes);
 }
 
-Tensor detail::as_matrix(const Operand& x) { return apply_to(as_matrix_op, x); }
+Tensor detail::as_matrix(const Operand& x) {
+  return view(as_matrix_op, x, 0, rank_of(as_matrix_op, x) - 1, {-1});
+}
 
 Tensor detail::merge_axes(const Operand& x, int axis) {
-  return apply_to(merge_axes_op, x, MergeAttributes{axis});
+  return view(merge_axes_op, x, axis, axis + 2, {-1});
 }
 
 Tensor detail::reshape_like(const Operand& x, const Operand& like) {
-  tensor_of(reshape_like_op, x);
-  tensor_of(reshape_like_op, like);
-  return apply_one(reshape_like_op, {x, like}, {}, x.site());
+  return apply_to(reshape_like_op, {x, like});
 }
 
-constinit const OpDef reshape_op = view_op("reshape", infer_reshape);
-constinit const OpDef unflatten_op = view_op("unflatten", infer_unflatten);
-constinit const OpDef flatten_op = view_op("flatten", infer_flatten);
-constinit const OpDef as_matrix_op = view_op("as_matrix", infer_as_matrix);
-constinit const OpDef merge_axes_op = view_op("merge_axes", infer_merge_axes, nullptr);
-constinit const OpDef unsqueeze_op = view_op("unsqueeze", infer_unsqueeze, nullptr);
+constinit const OpDef reshape_op = view_op("reshape");
+constinit const OpDef unflatten_op = view_op("unflatten");
+constinit const OpDef flatten_op = view_op("flatten");
+constinit const OpDef as_matrix_op = view_op("as_matrix");
+constinit const OpDef merge_axes_op = view_op("merge_axes");
+constinit const OpDef unsqueeze_op = view_op("unsqueeze");
 constinit const OpDef squeeze_op = view_op("squeeze", infer_squeeze);
 
 constinit const OpDef reshape_like_op{.name = "reshape_like",
                                       .infer = infer_reshape_like,
-                                      .gradient = [](Gradient g) -> Tensors {
-                                        return {detail::reshape_like(g.dy(), g.x(0)), {}};
-                                      },
+                                      .gradient = detail::gradient_by<reshape_like_op, 0>,
                                       .shape_only = bit(1),
                                       .view = at_start,
                                       .is_identity = detail::keeps_shape};

@@ -59,10 +59,7 @@ Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end = kEnd,
 // The slices of x of these sizes, one after the other along an axis. One size may be -1: the rest;
 // along an open axis one has to be. Throws ShapeError where the sizes do not add up to the size of
 // the axis.
-Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis = 0);
-inline Tensors split(const Operand& x, std::initializer_list<std::int64_t> sizes, int axis = 0) {
-  return split(x, std::span(sizes.begin(), sizes.size()), axis);
-}
+Tensors split(const Operand& x, const ListOf<std::int64_t>& sizes, int axis = 0);
 // As names: auto [a, b] = split<2>(x, {1, 3}).
 template <std::size_t N, std::size_t Sizes>
 detail::TensorTuple<N> split(const Operand& x, const std::int64_t (&sizes)[Sizes], int axis = 0) {

@@ -6,22 +6,23 @@
 
 namespace ebb::detail {
 
-void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite site) {
-  const Spec spec{x.dtype(), x.shape()};
+void fail(const OpDef& op, const std::string& text, const Operand& x) {
+  const Tensor& tensor = tensor_of(op, x);
+  const Spec spec{tensor.dtype(), tensor.shape()};
   const Attributes none;
   Specs outputs;
-  Inference{op, {&spec, 1}, none, site, outputs}.fail(text);
+  Inference{op, {&spec, 1}, none, x.site(), outputs}.fail(text);
 }
 
-void check(const OpDef& function, std::span<const Operand* const> operands,
-           const Attributes& attributes, CallSite site) {
+CalledScope check(const OpDef& function, const Operands& operands, const Attributes& attributes) {
   Specs inputs, outputs;
-  for (const Operand* operand : operands) {
-    const Tensor& tensor = tensor_of(function, *operand);
+  for (const Operand& operand : operands) {
+    const Tensor& tensor = tensor_of(function, operand);
     inputs.push_back({tensor.dtype(), tensor.shape()});
   }
-  Inference inference{function, {inputs.data(), inputs.size()}, attributes, site, outputs};
+  Inference inference{function, inputs, attributes, operands.front().site(), outputs};
   function.infer(inference);
+  return CalledScope(function.name);
 }
 
 Shape shape_of(const char* function, std::initializer_list<std::int64_t> sizes, CallSite site) {
@@ -39,20 +40,18 @@ const Tensor& tensor_of(const OpDef& op, const Operand& operand) {
 }
 
 int axis_of(const OpDef& op, int axis, const Operand& x) {
-  const Tensor& tensor = tensor_of(op, x);
-  const int rank = tensor.rank();
-  if (axis < -rank || axis >= rank)
-    fail(op, "there is no axis " + std::to_string(axis), tensor, x.site());
+  const int rank = tensor_of(op, x).rank();
+  if (axis < -rank || axis >= rank) fail(op, "there is no axis " + std::to_string(axis), x);
   return axis < 0 ? axis + rank : axis;
 }
 
 Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x) {
-  const Tensor& tensor = tensor_of(op, x);
+  tensor_of(op, x);
   Axes found;
   for (const int given : axes) {
     const int axis = axis_of(op, given, x);
     if (std::find(found.begin(), found.end(), axis) != found.end())
-      fail(op, "axis " + std::to_string(given) + " is given twice", tensor, x.site());
+      fail(op, "axis " + std::to_string(given) + " is given twice", x);
     found.push_back(axis);
   }
   return found;
@@ -61,6 +60,25 @@ Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x) {
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes) {
   tensor_of(op, x);
   return apply_one(op, {x}, attributes, x.site());
+}
+
+Tensor apply_to(const OpDef& op, const Operands& operands, const Attributes& attributes) {
+  InlineVector<Input, 6> inputs;
+  for (const Operand& operand : operands) {
+    tensor_of(op, operand);
+    inputs.push_back(operand);
+  }
+  return apply_one(op, inputs, attributes, operands.front().site());
+}
+
+Tensors passes_on(const GradientContext& g) {
+  Tensors all(static_cast<std::size_t>(g.inputs()));
+  all[0] = g.dy();
+  return all;
+}
+
+Tensors no_gradient(const GradientContext& g) {
+  return Tensors(static_cast<std::size_t>(g.inputs()));
 }
 
 Tensors apply_gradient(const OpDef& op, int outputs, Inputs inputs, const Attributes& attributes,
@@ -89,6 +107,19 @@ Shape merge(const Shape& a, const Shape& b) noexcept {
   return merged;
 }
 
+std::int64_t product(const Shape& shape, int begin, int end) noexcept {
+  std::int64_t result = 1;
+  bool is_open = false;
+  for (int i = begin; i < end; ++i) {
+    if (shape.dim(i) == 0) return 0;
+    if (shape.dim(i) == kOpen)
+      is_open = true;
+    else
+      result *= shape.dim(i);
+  }
+  return is_open ? kOpen : result;
+}
+
 Shape without_last(const Shape& shape) {
   return Shape(shape.dims().first(static_cast<std::size_t>(shape.rank() - 1)));
 }
@@ -98,13 +129,14 @@ int require_axis(const Inference& inference, const Shape& shape, std::int64_t ax
   return static_cast<int>(axis);
 }
 
-Shape replace_axis(const Inference& inference, const Shape& shape, int axis, const Shape& by) {
-  if (shape.rank() - 1 + by.rank() > kMaxRank)
+Shape replace_axes(const Inference& inference, const Shape& shape, int begin, int end,
+                   const Shape& by) {
+  if (shape.rank() - (end - begin) + by.rank() > kMaxRank)
     inference.fail("the result would have more than " + std::to_string(kMaxRank) + " axes");
   Shape out;
-  for (int i = 0; i < axis; ++i) out.push_back(shape.dim(i));
+  for (int i = 0; i < begin; ++i) out.push_back(shape.dim(i));
   for (const std::int64_t size : by.dims()) out.push_back(size);
-  for (int i = axis + 1; i < shape.rank(); ++i) out.push_back(shape.dim(i));
+  for (int i = end; i < shape.rank(); ++i) out.push_back(shape.dim(i));
   return out;
 }
 
@@ -152,6 +184,14 @@ void output_like_first(Inference& inference) {
 void same_shape(Inference& inference) {
   require_arithmetic(inference, 1);
   output_like_first(inference);
+}
+
+void infer_pointwise(Inference& inference) {
+  require_arithmetic(inference);
+  Shape shape = inference.inputs[0].shape;
+  for (const Spec& input : inference.inputs.subspan(1))
+    shape = broadcast(inference, shape, input.shape);
+  inference.output(inference.inputs[0].dtype, shape);
 }
 
 bool keeps_shape(const MemoryQuery& query) {

@@ -11,12 +11,15 @@ namespace ebb::detail {
 
 // Throws a ShapeError like a shape rule's, for problems that a public function finds before it
 // applies `op`.
-[[noreturn]] void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite site);
+[[noreturn]] void fail(const OpDef& op, const std::string& text, const Operand& x);
+
+using Operands = InlineVector<Operand, 6>;
 
 // Checks the operands of a public function that applies other operators. Errors then name this
-// function and the user's shapes. `function` has only a name and a shape rule.
-void check(const OpDef& function, std::span<const Operand* const> operands,
-           const Attributes& attributes, CallSite site);
+// function and the user's shapes; errors of these operators name it while the result lives.
+// `function` has only a name and a shape rule.
+[[nodiscard]] CalledScope check(const OpDef& function, const Operands& operands,
+                                const Attributes& attributes = {});
 
 // The shape given in braces. Throws ShapeError in the name of `function` where the numbers are no
 // sizes.
@@ -47,13 +50,43 @@ class HeldOperand {
 int axis_of(const OpDef& op, int axis, const Operand& x);
 Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x);
 
-// Applies an operator of one tensor operand.
+// Apply an operator of one tensor operand, or of several, for the line of the first.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
+Tensor apply_to(const OpDef& op, const Operands& operands, const Attributes& attributes = {});
+
+// A gradient rule: that of input 0 is op(dy, the inputs with these numbers), with the node's
+// attributes. Other inputs have none.
+template <const OpDef& op, int... i>
+Tensors gradient_by(const GradientContext& g) {
+  const Tensors read{g.x(i)...};
+  InlineVector<Input, 4> inputs{Operand(g.take_dy())};
+  for (const Tensor& x : read) inputs.push_back(x);
+  Tensors all(static_cast<std::size_t>(g.inputs()));
+  all[0] = apply_one(op, inputs, g.node().attributes, g.site());
+  return all;
+}
+// OpDef::keeps_input of a product: the gradient of a factor reads the other factor, the gradient of
+// a bias reads neither.
+inline bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
+// Gradient rules: dy is the gradient of input 0; no input has one.
+Tensors passes_on(const GradientContext& g);
+Tensors no_gradient(const GradientContext& g);
 
 // The gradients of a node by a fused operator, whose `outputs` outputs are those of the first
 // inputs. It leaves out the ones that nobody asks for.
 Tensors apply_gradient(const OpDef& op, int outputs, Inputs inputs, const Attributes& attributes,
                        const GradientContext& g);
+
+// Sets the height's and the width's number of an operator on images from an option. A row is an
+// image of height 1: its option is the width's, and `height` the other.
+inline void set_sides(std::int64_t (&sides)[2], const Size2d& both, std::int64_t /*height*/) {
+  sides[0] = both.height;
+  sides[1] = both.width;
+}
+inline void set_sides(std::int64_t (&sides)[2], std::int64_t of_row, std::int64_t height) {
+  sides[0] = height;
+  sides[1] = of_row;
+}
 
 // The attributes of an operator that takes a shape, in which -1 has a meaning of its own.
 struct AskedShape {
@@ -90,12 +123,16 @@ bool may_equal(const Shape& a, const Shape& b) noexcept;
 // A shape that a and b both describe, with the sizes that either knows; may_equal(a, b) holds.
 Shape merge(const Shape& a, const Shape& b) noexcept;
 
+// The product of the sizes of axes [begin, end): 0 where a size is 0, else kOpen where one is open.
+std::int64_t product(const Shape& shape, int begin, int end) noexcept;
+
 // The shape without its last axis.
 Shape without_last(const Shape& shape);
 // An axis that attributes name, from the front. Throws where the shape has no such axis.
 int require_axis(const Inference& inference, const Shape& shape, std::int64_t axis);
-// The shape with other axes in place of this one.
-Shape replace_axis(const Inference& inference, const Shape& shape, int axis, const Shape& by);
+// The shape with other axes in place of [begin, end).
+Shape replace_axes(const Inference& inference, const Shape& shape, int begin, int end,
+                   const Shape& by);
 
 // Whether `from` can broadcast to `to` by NumPy's rules, as far as sizes are known.
 bool broadcasts_to(const Shape& from, const Shape& to) noexcept;
@@ -125,6 +162,8 @@ void require_scalar(const Inference& inference, std::size_t i, DType dtype, cons
 void output_like_first(Inference& inference);
 // The shape rule of an operator whose output is like its first input; floating.
 void same_shape(Inference& inference);
+// The shape rule of tensors of one floating dtype that broadcast by NumPy's rules.
+void infer_pointwise(Inference& inference);
 
 // is_identity where equal shapes mean equal values.
 bool keeps_shape(const MemoryQuery& query);

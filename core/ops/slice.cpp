@@ -51,11 +51,6 @@ const OpDef& slice_of(const SliceAttributes& slice) {
   return slice.axis == 0 && slice.step == 1 ? slice_op : strided_slice_op;
 }
 
-Tensors slice_gradient(Gradient g) {
-  const Tensor x = g.x(0);
-  return {apply_one(slice_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
-}
-
 bool takes_all(const MemoryQuery& query) {
   return query.attribute<SliceAttributes>().step > 0 && detail::keeps_shape(query);
 }
@@ -75,7 +70,7 @@ Shape selected(const Inference& inference, const Shape& x) {
   if (size != kOpen && (attributes.index < -size || attributes.index >= size))
     inference.fail("there is no index " + std::to_string(attributes.index) + " along axis " +
                    std::to_string(axis));
-  return detail::replace_axis(inference, x, axis, {});
+  return detail::replace_axes(inference, x, axis, axis + 1, {});
 }
 
 using PartOf = Shape(const Inference&, const Shape& x);
@@ -103,12 +98,11 @@ Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end, const Slice
   const SliceAttributes attributes{begin, end, detail::axis_of(slice_op, options.axis, x),
                                    options.step};
   if (options.step == 0 || options.step < -kMaxElements)
-    detail::fail(slice_op, "takes no step of " + std::to_string(options.step), x.tensor(),
-                 x.site());
+    detail::fail(slice_op, "takes no step of " + std::to_string(options.step), x);
   return detail::apply_to(slice_of(attributes), x, attributes);
 }
 
-Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis) {
+Tensors split(const Operand& x, const ListOf<std::int64_t>& sizes, int axis) {
   const detail::CalledScope called("split");
   const Tensor tensor = detail::tensor_of(slice_op, x);
   axis = detail::axis_of(slice_op, axis, x);
@@ -116,8 +110,7 @@ Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis) {
     std::string list;
     for (const std::int64_t size : sizes) list += (list.empty() ? "" : ", ") + std::to_string(size);
     detail::fail(slice_op,
-                 "cannot cut axis " + std::to_string(axis) + " into {" + list + "}" + text, tensor,
-                 x.site());
+                 "cannot cut axis " + std::to_string(axis) + " into {" + list + "}" + text, x);
   };
   const std::int64_t whole = tensor.shape().dim(axis);
   std::int64_t known = 0, open = 0;
@@ -148,7 +141,7 @@ Tensors chunk(const Operand& x, int parts, int axis) {
     detail::fail(slice_op,
                  "cannot cut axis " + std::to_string(axis) + " into " + std::to_string(parts) +
                      " parts of one size",
-                 tensor, x.site());
+                 x);
   return split({tensor, x.site()},
                std::vector<std::int64_t>(static_cast<std::size_t>(parts), size / parts), axis);
 }
@@ -175,8 +168,7 @@ Tensor Tensor::operator[](IndexAt i) const { return select({*this, i.site}, 0, i
 Tensor last_step(const Operand& x) {
   const detail::CalledScope called("last_step");
   const Tensor& tensor = detail::tensor_of(select_op, x);
-  if (tensor.rank() != 3)
-    detail::fail(select_op, "takes x [batch, time, feature]", tensor, x.site());
+  if (tensor.rank() != 3) detail::fail(select_op, "takes x [batch, time, feature]", x);
   return select(x, 1, -1);
 }
 
@@ -191,13 +183,13 @@ Tensor rows(const Operand& x) {
 
 constinit const OpDef slice_op{.name = "slice",
                                .infer = infer_part<sliced>,
-                               .gradient = slice_gradient,
+                               .gradient = detail::gradient_by<slice_backward_op, 0>,
                                .view = slice_offset,
                                .is_identity = detail::keeps_shape};
 
 constinit const OpDef strided_slice_op{.name = "slice",
                                        .infer = infer_part<sliced>,
-                                       .gradient = slice_gradient,
+                                       .gradient = detail::gradient_by<slice_backward_op, 0>,
                                        .selects = true,
                                        .is_identity = takes_all,
                                        .cpu = {cpu::strided_slice},
@@ -215,26 +207,19 @@ constinit const OpDef slice_backward_op{
     .cpu = {cpu::slice_backward},
     .cuda = {cuda::slice_backward}};
 
-constinit const OpDef select_op{
-    .name = "select",
-    .infer = infer_part<selected>,
-    .gradient = [](Gradient g) -> Tensors {
-      const Tensor x = g.x(0);
-      return {apply_one(select_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
-    },
-    .selects = true,
-    .cpu = {cpu::select},
-    .cuda = {cuda::select}};
+constinit const OpDef select_op{.name = "select",
+                                .infer = infer_part<selected>,
+                                .gradient = detail::gradient_by<select_backward_op, 0>,
+                                .selects = true,
+                                .cpu = {cpu::select},
+                                .cuda = {cuda::select}};
 
-constinit const OpDef select_backward_op{
-    .name = "select_backward",
-    .infer = infer_placing<selected>,
-    .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(select_op, {g.dy()}, g.node().attributes, g.site()), {}};
-    },
-    .shape_only = bit(1),
-    .cpu = {cpu::select_backward},
-    .cuda = {cuda::select_backward}};
+constinit const OpDef select_backward_op{.name = "select_backward",
+                                         .infer = infer_placing<selected>,
+                                         .gradient = detail::gradient_by<select_op>,
+                                         .shape_only = bit(1),
+                                         .cpu = {cpu::select_backward},
+                                         .cuda = {cuda::select_backward}};
 
 constinit const OpDef size_op{.name = "size",
                               .infer =

@@ -23,12 +23,11 @@ namespace {
 
 using Gradient = const GradientContext&;
 using Kind = StatisticAttributes::Kind;
+using detail::with_axes;
 
 void infer_statistic(Inference& inference) {
   detail::require_arithmetic(inference);
-  const auto& how = inference.attribute<StatisticAttributes>();
-  inference.output(inference.inputs[0].dtype,
-                   detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
+  detail::output_reduced<StatisticAttributes>(inference, inference.inputs[0].dtype);
 }
 
 Tensor statistic(const OpDef& op, const Operand& x, const auto& options, Kind kind,
@@ -42,10 +41,6 @@ Tensor statistic(const OpDef& op, const Operand& x, const auto& options, Kind ki
                           .keep = options.keep,
                           .kind = kind,
                           .correction = static_cast<std::uint8_t>(correction)});
-}
-
-Tensor with_axes(Tensor y, const StatisticAttributes& how) {
-  return detail::with_axes(std::move(y), how.axes, how.keep != 0);
 }
 
 // For y >= 0: y, or 1 where it is 0. A divisor with which 0 stays 0.
@@ -137,7 +132,7 @@ Tensor norm(const Operand& x, const NormOptions& options) {
     throw Error(detail::message(norm2_op.name, "takes a p of 1, 2 or infinity", x.site()));
   const detail::CalledScope called(norm2_op.name);
   const Tensor all = detail::tensor_of(norm2_op, x);
-  if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, all, x.site());
+  if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, x);
   const ReduceOptions over{options.axes, options.axis, options.keep};
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }

@@ -21,15 +21,8 @@ Tensor variance(const Operand& x, const VarianceOptions& options = {});
 // The standard deviation over axes, the square root of variance(). The gradient is 0 where the
 // deviation is 0.
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
-// Axes may stand for the options.
-template <std::same_as<bool> Keep = bool>
-Tensor variance(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return variance(x, VarianceOptions{.axes = axes, .keep = keep});
-}
-template <std::same_as<bool> Keep = bool>
-Tensor standard_deviation(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return standard_deviation(x, VarianceOptions{.axes = axes, .keep = keep});
-}
+EBB_TAKES_AXES(variance, VarianceOptions)
+EBB_TAKES_AXES(standard_deviation, VarianceOptions)
 
 struct NormOptions {
   // norm(x, {1}) does not compile: p, as in PyTorch, or an axis, as in sum(x, {1})?
@@ -57,20 +50,14 @@ Tensor norm(const Operand& x, const NormOptions& options = {});
 // log(sum(exp(x))) over axes, without overflow. -infinity over no elements, and over elements that
 // are all -infinity.
 Tensor logsumexp(const Operand& x, const ReduceOptions& options = {});
-template <std::same_as<bool> Keep = bool>
-Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return logsumexp(x, ReduceOptions{.axes = axes, .keep = keep});
-}
+EBB_TAKES_AXES(logsumexp, ReduceOptions)
 
 // The product of elements over axes; 1 over none. Multiplied in double and rounded once. It
 // overflows where the product of a part does; the parts depend on device and shape. Gradients of
 // any order are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile,
 // and one more where the axes are not neighbours.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
-template <std::same_as<bool> Keep = bool>
-Tensor prod(const Operand& x, const AxisList& axes, Keep keep = false) {
-  return prod(x, ReduceOptions{.axes = axes, .keep = keep});
-}
+EBB_TAKES_AXES(prod, ReduceOptions)
 
 extern const OpDef variance_op, standard_deviation_op, norm1_op, norm2_op, logsumexp_op, prod_op;
 

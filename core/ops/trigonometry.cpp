@@ -19,20 +19,8 @@ namespace ebb {
 #include "ebb/core/kernels/functors/trigonometry.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::binary, detail::first_dy, detail::Gradient, detail::number, detail::unary;
-
-constinit const OpDef sin_op = unary<functors::Sin>(
-    "sin", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * cos(g.take_x(0))}; },
-            .keeps = input(0)});
-
-constinit const OpDef cos_op = unary<functors::Cos>(
-    "cos", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * -sin(g.take_x(0))}; },
-            .keeps = input(0)});
-
-constinit const OpDef tan_op = unary<functors::Tan>(
-    "tan",
-    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (square(g.take_y()) + 1)}; },
-     .keeps = output(0)});
+using detail::binary, detail::for_both, detail::from_x, detail::from_y, detail::Gradient,
+    detail::number, detail::unary;
 
 namespace {
 
@@ -54,55 +42,35 @@ Tensor over_squares(const Operand& a, const Operand& b, const Tensor& larger) {
 
 }  // namespace
 
-constinit const OpDef asin_op = unary<functors::Asin>(
-    "asin", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * secant(g.take_x(0))}; },
-             .keeps = input(0)});
-
-constinit const OpDef acos_op = unary<functors::Acos>(
-    "acos", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * -secant(g.take_x(0))}; },
-             .keeps = input(0)});
-
+constinit const OpDef sin_op =
+    unary<functors::Sin>("sin", from_x([](Operand dy, Operand x) { return dy * cos(x); }));
+constinit const OpDef cos_op =
+    unary<functors::Cos>("cos", from_x([](Operand dy, Operand x) { return dy * -sin(x); }));
+constinit const OpDef tan_op =
+    unary<functors::Tan>("tan", from_y([](Operand dy, Operand y) { return dy * (square(y) + 1); }));
+constinit const OpDef asin_op =
+    unary<functors::Asin>("asin", from_x([](Operand dy, Tensor x) { return dy * secant(x); }));
+constinit const OpDef acos_op =
+    unary<functors::Acos>("acos", from_x([](Operand dy, Tensor x) { return dy * -secant(x); }));
 constinit const OpDef atan_op = unary<functors::Atan>(
-    "atan",
-    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / (square(g.take_x(0)) + 1)}; },
-     .keeps = input(0)});
-
-constinit const OpDef sinh_op = unary<functors::Sinh>(
-    "sinh", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * cosh(g.take_x(0))}; },
-             .keeps = input(0)});
-
-constinit const OpDef cosh_op = unary<functors::Cosh>(
-    "cosh", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sinh(g.take_x(0))}; },
-             .keeps = input(0)});
-
+    "atan", from_x([](Operand dy, Operand x) { return dy / (square(x) + 1); }));
+constinit const OpDef sinh_op =
+    unary<functors::Sinh>("sinh", from_x([](Operand dy, Operand x) { return dy * cosh(x); }));
+constinit const OpDef cosh_op =
+    unary<functors::Cosh>("cosh", from_x([](Operand dy, Operand x) { return dy * sinh(x); }));
 constinit const OpDef asinh_op = unary<functors::Asinh>(
-    "asinh",
-    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / length_with_1(g.take_x(0))}; },
-     .keeps = input(0)});
-
-constinit const OpDef acosh_op =
-    unary<functors::Acosh>("acosh", {.gradient = [](Gradient g) -> Tensors {
-                                       const Tensor x = g.take_x(0);
-                                       return {g.take_dy() * rsqrt(x - 1) * rsqrt(x + 1)};
-                                     },
-                                     .keeps = input(0)});
-
-constinit const OpDef atanh_op =
-    unary<functors::Atanh>("atanh", {.gradient = [](Gradient g) -> Tensors {
-                                       const Tensor x = g.take_x(0);
-                                       return {g.take_dy() / ((1 - x) * (1 + x))};
-                                     },
-                                     .keeps = input(0)});
+    "asinh", from_x([](Operand dy, Tensor x) { return dy / length_with_1(x); }));
+constinit const OpDef acosh_op = unary<functors::Acosh>(
+    "acosh", from_x([](Operand dy, Tensor x) { return dy * rsqrt(x - 1) * rsqrt(x + 1); }));
+constinit const OpDef atanh_op = unary<functors::Atanh>(
+    "atanh", from_x([](Operand dy, Tensor x) { return dy / ((1 - x) * (1 + x)); }));
 
 constinit const BinaryOpDef atan2_op = binary<functors::Atan2>(
     "atan2", {.tensors = {.gradient = [](Gradient g) -> Tensors {
                             const Tensor a = g.x(0), b = g.x(1), larger = maximum(abs(a), abs(b));
-                            Tensor da, db;
-                            if (g.wants(0))
-                              da = sum_like(first_dy(g) * over_squares(b, a, larger), a);
-                            if (g.wants(1))
-                              db = sum_like(g.take_dy() * -over_squares(a, b, larger), b);
-                            return {da, db};
+                            return for_both(
+                                g, [&](Operand dy) { return dy * over_squares(b, a, larger); },
+                                [&](Operand dy) { return dy * -over_squares(a, b, larger); });
                           },
                           .keeps = input(0) | input(1)},
               .number_right = {.gradient = [](Gradient g) -> Tensors {

@@ -144,11 +144,7 @@ constinit const OpDef at_least_op{.name = "at_least",
 
 constinit const OpDef with_updates_op{.name = "with_updates",
                                       .infer = output_like_first,
-                                      .gradient = [](const GradientContext& g) -> Tensors {
-                                        Tensors all(static_cast<std::size_t>(g.inputs()));
-                                        all[0] = g.dy();
-                                        return all;
-                                      },
+                                      .gradient = detail::passes_on,
                                       .shape_only = from(1),
                                       .stateful = true,
                                       .view = [](const MemoryQuery&) -> std::size_t { return 0; }};

@@ -54,20 +54,18 @@ constexpr OpDef choice(const char* name, void (*infer)(Inference&), Tensors (*gr
 }  // namespace
 
 Tensor where(const Operand& condition, const Operand& a, const Operand& b) {
-  const CallSite site = condition.site();
-  detail::tensor_of(where_op.tensors, condition);
   if (a.is_number() && b.is_number())
     throw Error(detail::message("where",
                                 "takes at least one tensor to choose from (cast() makes 1 and 0 of "
                                 "a condition)",
-                                site));
+                                condition.site()));
   if (a.is_number())
-    return apply_one(where_op.number_left, {condition, b},
-                     NumberOperand{a.number(), NumberOperand::left}, site);
+    return detail::apply_to(where_op.number_left, {condition, b},
+                            NumberOperand{a.number(), NumberOperand::left});
   if (b.is_number())
-    return apply_one(where_op.number_right, {condition, a},
-                     NumberOperand{b.number(), NumberOperand::right}, site);
-  return apply_one(where_op.tensors, {condition, a, b}, NumberOperand{}, site);
+    return detail::apply_to(where_op.number_right, {condition, a},
+                            NumberOperand{b.number(), NumberOperand::right});
+  return detail::apply_to(where_op.tensors, {condition, a, b});
 }
 
 Tensor masked_fill(const Operand& x, const Operand& mask, double value) {

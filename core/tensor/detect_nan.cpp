@@ -13,30 +13,20 @@ namespace {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // elements on the host at once
 
-bool is_refused(double value, NanCheck check) noexcept {
-  return check == NanCheck::nan ? std::isnan(value) : !std::isfinite(value);
-}
-
-template <class T>
-std::int64_t first_nan(const T* values, std::int64_t count, NanCheck check) noexcept {
-  return std::find_if(values, values + count,
-                      [&](T value) {
-                        if constexpr (std::is_same_v<T, double>)
-                          return is_refused(value, check);
-                        else
-                          return is_refused(static_cast<float>(value), check);
-                      }) -
-         values;
-}
-
 std::int64_t first_nan(const std::byte* values, DType dtype, std::int64_t count,
                        NanCheck check) noexcept {
   return with_type_of(dtype, [&](auto type) -> std::int64_t {
     using T = decltype(type);
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_integral_v<T>) {
       return count;
-    else
-      return first_nan(reinterpret_cast<const T*>(values), count, check);
+    } else {
+      const T* const first = reinterpret_cast<const T*>(values);
+      const auto is_refused = [check](T value) {
+        const double number = convert<double>(value);
+        return check == NanCheck::nan ? std::isnan(number) : !std::isfinite(number);
+      };
+      return std::find_if(first, first + count, is_refused) - first;
+    }
   });
 }
 
@@ -90,7 +80,8 @@ std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runt
                                         [&](const Buffer& o) { return o.data == input.data; });
       if (!is_kept) continue;
       if (const auto given = first_nan(input, check, runtime, stream))
-        return here + ", as " + position_of(*given, ("input " + std::to_string(i)).c_str(), input.spec) +
+        return here + ", as " +
+               position_of(*given, ("input " + std::to_string(i)).c_str(), input.spec) +
                " is already";
     }
     return here + ", which none of its inputs is";

@@ -33,31 +33,25 @@ void Storage::require_last_user(Stream* stream) const noexcept {
 }
 
 void Storage::copy_in(std::size_t offset, const void* from, std::size_t bytes) const {
-  Runtime& runtime = device_.runtime();
-  Stream* const stream = runtime.stream();
-  const Use use(*this, stream);
-  runtime.copy_in(stream, data() + offset, from, bytes);
+  in_order([&](Runtime& runtime, Stream* stream) {
+    runtime.copy_in(stream, data() + offset, from, bytes);
+  });
 }
 
 void Storage::copy_out(std::size_t offset, void* to, std::size_t bytes) const {
-  Runtime& runtime = device_.runtime();
-  Stream* const stream = runtime.stream();
-  const Use use(*this, stream);
-  runtime.copy_out(stream, to, data() + offset, bytes);
+  in_order([&](Runtime& runtime, Stream* stream) {
+    runtime.copy_out(stream, to, data() + offset, bytes);
+  });
 }
 
 void Storage::fill(unsigned char value) const {
-  Runtime& runtime = device_.runtime();
-  Stream* const stream = runtime.stream();
-  const Use use(*this, stream);
-  runtime.fill(stream, data(), value, bytes());
+  in_order([&](Runtime& runtime, Stream* stream) { runtime.fill(stream, data(), value, bytes()); });
 }
 
 HostView Storage::view(std::size_t offset, std::size_t bytes) const {
-  Runtime& runtime = device_.runtime();
-  Stream* const stream = runtime.stream();
-  const Use use(*this, stream);
-  return HostView(runtime, stream, data() + offset, bytes);
+  return in_order([&](Runtime& runtime, Stream* stream) {
+    return HostView(runtime, stream, data() + offset, bytes);
+  });
 }
 
 // A device that refuses this has worse problems than stale memory.

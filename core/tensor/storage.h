@@ -76,10 +76,9 @@ class Storage final : public Counted {
   // Calls write(host memory) to produce the bytes; not called on a simulated device.
   template <class Write>
   void write(std::size_t offset, std::size_t bytes, const Write& write) const {
-    Runtime& runtime = device_.runtime();
-    Stream* const stream = runtime.stream();
-    const Use use(*this, stream);
-    runtime.write(stream, data() + offset, bytes, write);
+    in_order([&](Runtime& runtime, Stream* stream) {
+      runtime.write(stream, data() + offset, bytes, write);
+    });
   }
 
   // Marks the memory as torn: a kernel that was to update it failed after its first write. Nobody
@@ -148,6 +147,14 @@ class Storage final : public Counted {
    private:
     std::atomic_flag& locked_;
   };
+  // Calls work(runtime, the calling thread's stream) after earlier work on this memory.
+  template <class Work>
+  auto in_order(const Work& work) const {
+    Runtime& runtime = device_.runtime();
+    Stream* const stream = runtime.stream();
+    const Use use(*this, stream);
+    return work(runtime, stream);
+  }
   void set_category(memory::Category category) const noexcept {
     device_.runtime().allocator().recategorise(block_, category);
   }

@@ -178,6 +178,11 @@ class Tensor {
   const detail::TensorImpl& held(const char* what, CallSite site) const;
   const Spec& known(const char* what, CallSite site) const;
   void release() noexcept;
+  // Planes, or with a rank of 2 the rows of a single one.
+  template <class T>
+  static Tensor from_planes(
+      std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes, int rank,
+      CallSite site);
   static Tensor from_flags(const std::vector<bool>& values, const Shape& shape,
                            const Device& device, CallSite site);
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
@@ -258,21 +263,19 @@ Tensor Tensor::from(std::initializer_list<T> values, Shape shape, const Device& 
 
 template <class T>
 Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows, CallSite site) {
-  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
-  auto flat = std::make_unique<T[]>(rows.size() * columns);
-  T* out = flat.get();
-  for (const auto& row : rows) {
-    if (row.size() != columns) detail::throw_ragged(site);
-    out = std::copy(row.begin(), row.end(), out);
-  }
-  return from(std::span(flat.get(), rows.size() * columns),
-              {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
-              Device::cpu(), site);
+  return from_planes<T>({rows}, 2, site);
 }
 
 template <class T>
 Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
                     CallSite site) {
+  return from_planes<T>(planes, 3, site);
+}
+
+template <class T>
+Tensor Tensor::from_planes(
+    std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes, int rank,
+    CallSite site) {
   const std::size_t rows = planes.size() ? planes.begin()->size() : 0;
   const std::size_t columns = rows ? planes.begin()->begin()->size() : 0;
   auto flat = std::make_unique<T[]>(planes.size() * rows * columns);
@@ -284,10 +287,10 @@ Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer
       out = std::copy(row.begin(), row.end(), out);
     }
   }
+  const Shape sizes = {static_cast<std::int64_t>(planes.size()), static_cast<std::int64_t>(rows),
+                       static_cast<std::int64_t>(columns)};
   return from(std::span(flat.get(), planes.size() * rows * columns),
-              {static_cast<std::int64_t>(planes.size()), static_cast<std::int64_t>(rows),
-               static_cast<std::int64_t>(columns)},
-              Device::cpu(), site);
+              Shape(sizes.dims().last(static_cast<std::size_t>(rank))), Device::cpu(), site);
 }
 
 template <std::ranges::contiguous_range Range>

@@ -76,7 +76,7 @@ struct Pages {
 }  // namespace
 
 namespace ebb::extending {
-using detail::Gradient, detail::unary;
+using detail::from_x, detail::unary;
 namespace functor_alone {
 #include "ebb_docs/extending_1.inc"
 }

@@ -212,7 +212,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(pair(
       clamp_gradient_op,
       [](const Operand& dy, const Operand& x) {
-        return detail::apply_pair(clamp_gradient_op, dy, x, Bounds{0.25, 1.25});
+        return detail::apply_to(clamp_gradient_op, {dy, x}, Bounds{0.25, 1.25});
       },
       any, [](double dy, double x) { return 0.25 <= x && x <= 1.25 ? dy : 0; }));
 
@@ -258,7 +258,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(pair(
       leaky_relu_gradient_op,
       [](const Operand& dy, const Operand& y) {
-        return detail::apply_pair(leaky_relu_gradient_op, dy, y, Slope{0.25});
+        return detail::apply_to(leaky_relu_gradient_op, {dy, y}, Slope{0.25});
       },
       apart_from_zero, [](double dy, double y) { return y > 0 ? dy : dy / 4; }));
   add(with_parameters<Alpha>(
@@ -269,7 +269,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(pair(
       elu_gradient_op,
       [](const Operand& dy, const Operand& y) {
-        return detail::apply_pair(elu_gradient_op, dy, y, Alpha{1.5});
+        return detail::apply_to(elu_gradient_op, {dy, y}, Alpha{1.5});
       },
       apart_from_zero, [](double dy, double y) { return y > 0 ? dy : dy * (y + 1.5); }));
   // Not tried at extremes: where dy is infinite and the slope almost 0, rounding decides.
@@ -292,7 +292,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add_slope(pair(
       gelu_gradient_op,
       [](const Operand& dy, const Operand& x) {
-        return detail::apply_pair(gelu_gradient_op, dy, x);
+        return detail::apply_to(gelu_gradient_op, {dy, x});
       },
       any,
       [](double dy, double x) {
@@ -313,7 +313,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   Sample approximate_gradient = pair(
       gelu_tanh_gradient_op,
       [](const Operand& dy, const Operand& x) {
-        return detail::apply_pair(gelu_tanh_gradient_op, dy, x);
+        return detail::apply_to(gelu_tanh_gradient_op, {dy, x});
       },
       any,
       [](double dy, double x) {

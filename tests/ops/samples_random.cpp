@@ -80,13 +80,9 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
            },
            .order = 0});
 
-  const struct {
-    const OpDef& op;
-    double a, b;
-  } likes[] = {{uniform_like_op, -1, 3}, {normal_like_op, 1, 2}, {bernoulli_like_op, 0.3, 1}};
-  for (const auto& [op, a, b] : likes)
+  for (const auto& [op, a, b] : creations)
     samples.push_back({.op = &op,
-                       .name = std::string(op.name),
+                       .name = std::string(op.name) + " like another",
                        .inputs = {{{2}, Values::draw}, {{kOpen, 5}}},
                        .call =
                            [&op = op, a = a, b = b](const Tensors& in) {
@@ -132,12 +128,10 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
 }
 
 void add_random_references(References& references) {
-  for (const OpDef* op : {&uniform_op, &uniform_like_op})  // they round down beside the open end
-    references.add(*op, creation(uniform_element)).roundings = 2;
-  for (const OpDef* op : {&normal_op, &normal_like_op})
-    references.add(*op, creation(normal_element));
-  for (const OpDef* op : {&bernoulli_op, &bernoulli_like_op})
-    references.add(*op, creation(bernoulli_element));
+  // It rounds down beside the open end.
+  references.add(uniform_op, creation(uniform_element)).roundings = 2;
+  references.add(normal_op, creation(normal_element));
+  references.add(bernoulli_op, creation(bernoulli_element));
   references.add(dropout_op, [](const Application& a) -> Arrays {
     const double probability = a.attribute<RandomAttributes>().a;
     Array y = a[0];
