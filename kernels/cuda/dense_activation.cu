@@ -1,10 +1,11 @@
 #include "ebb/kernels/cuda/dense_activation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
-#include "ebb/kernels/cuda/broadcast.h"
+#include "ebb/kernels/cuda/custom.h"
 
 namespace ebb::cuda {
 namespace {
@@ -66,25 +67,18 @@ EBB_ADD_BIAS_AND_ACTIVATE(BFloat16)
 #undef EBB_ADD_BIAS_AND_ACTIVATE
 
 Status activation_backward(const KernelContext& context) {
-  const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  return for_floating(da.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    const auto run = [&](auto f) {
-      return zip_flat(f, stream_of(context), Operand<T>{dy.as<const T>()},
-                      Operand<T>{y.as<const T>()}, da.as<T>(), da.elements());
-    };
-    switch (context.attribute<ActivationAttributes>().activation) {
-      case Activation::relu:
-        return run(functors::ReluGradient{});
-      case Activation::tanh:
-        return run(functors::TanhGradient{});
-      case Activation::sigmoid:
-        return run(functors::SigmoidGradient{});
-      default:
-        break;
-    }
-    return Status::refuse("activation_backward is of an activation");
-  });
+  constexpr std::make_integer_sequence<int, 2> kDyAndY;
+  switch (context.attribute<ActivationAttributes>().activation) {
+    case Activation::relu:
+      return pointwise<false>(context, functors::ReluGradient(), kDyAndY);
+    case Activation::tanh:
+      return pointwise<false>(context, functors::TanhGradient(), kDyAndY);
+    case Activation::sigmoid:
+      return pointwise<false>(context, functors::SigmoidGradient(), kDyAndY);
+    default:
+      break;
+  }
+  return Status::refuse("activation_backward is of an activation");
 }
 
 }  // namespace ebb::cuda

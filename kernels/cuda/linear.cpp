@@ -83,8 +83,7 @@ Status dense(const KernelContext& context) {
   const bool fused = xw.has_epilogue(operands);
   const bool done = fused && attributes.activation == Activation::relu;
   const DenseSizes size(x.spec, w.spec);
-  return for_floating(y.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(y.spec.dtype, [&]<class T>(T) {
     return add_bias_and_activate<T>(
         stream_of(context), done ? Activation::none : attributes.activation, y.as<T>(),
         fused ? nullptr : static_cast<const T*>(operands.vector), size.rows, size.out);
@@ -117,8 +116,7 @@ Status dense_backward(const KernelContext& context) {
     has_sums = weight_product_of(context).has_epilogue(operands);
   }
   if (status.ok() && db.data != nullptr && !has_sums)
-    status = for_floating(da.spec.dtype, [&](auto type) {
-      using T = decltype(type);
+    status = for_floating(da.spec.dtype, [&]<class T>(T) {
       return column_sum(stream_of(context), da.as<const T>(), db.as<T>(), size.rows, size.out,
                         context.workspace);
     });

@@ -1,8 +1,8 @@
 #include "ebb/core/kernels/pool.h"
 
-#include "ebb/kernels/cuda/any_divider.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
 namespace {

@@ -1,5 +1,4 @@
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/order_key.h"
 #include "ebb/kernels/cuda/plans/sort_plan.h"

@@ -6,7 +6,7 @@
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/fill.h"
-#include "ebb/kernels/cuda/fold_axes.h"
+#include "ebb/kernels/cuda/fold.h"
 
 namespace ebb::cuda {
 namespace {

@@ -30,14 +30,32 @@ struct Divider<std::uint32_t> {
   }
 };
 
+// The same for numbers below 2^63. A 64-bit division takes registers that kernels of many sums do
+// not have.
 template <>
 struct Divider<std::uint64_t> {
-  std::uint64_t divisor = 1;
+  std::uint64_t divisor = 1, multiplier = 1;
+  unsigned shift = 0;
 
   Divider() = default;
-  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint64_t>(number)) {}
-  __device__ std::uint64_t quotient(std::uint64_t n) const { return n / divisor; }
+  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint64_t>(number)) {
+    while (shift < 63 && (std::uint64_t{1} << shift) < divisor) ++shift;
+    const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
+    __extension__ typedef unsigned __int128 Wide;
+    multiplier = static_cast<std::uint64_t>((Wide{rest} << 64) / divisor + 1);
+  }
+  __device__ std::uint64_t quotient(std::uint64_t n) const {
+    return (__umul64hi(n, multiplier) + n) >> shift;
+  }
+  // Returns the quotient; n becomes the remainder.
+  __device__ std::int64_t divide(std::int64_t& n) const {
+    const auto number = static_cast<std::uint64_t>(n);
+    const std::uint64_t result = quotient(number);
+    n = static_cast<std::int64_t>(number - result * divisor);
+    return static_cast<std::int64_t>(result);
+  }
 };
+using AnyDivider = Divider<std::uint64_t>;
 
 // Calls f with the type of index for which Divider is quickest among those for indices below
 // `count`.
