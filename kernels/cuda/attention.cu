@@ -297,7 +297,7 @@ Attention<T> attention_of(const KernelContext& context, std::size_t mask_input) 
   a.mask_row = layout.row;
   a.mask_column = layout.column;
   for (int axis = 0; axis < layout.axes; ++axis)
-    a.mask_of_batch.add(std::max<std::int64_t>(1, layout.size[axis]), {layout.step[axis]});
+    a.mask_of_batch.add(layout.size[axis], {layout.step[axis]});
   if (mask.spec.dtype == DType::boolean) {
     a.counts = mask.as<const unsigned char>();
   } else {

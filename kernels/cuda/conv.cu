@@ -17,7 +17,7 @@ struct Spot {
   std::int64_t plane, y, x;
 };
 
-// The geometry for the device. Divisors of 0 are replaced by 1: there is then nothing to compute.
+// The geometry for the device.
 struct Geometry {
   ConvLayout of;
   std::int64_t positions, pixels, taps;  // of a plane of y, of x, and of a kernel
@@ -30,16 +30,14 @@ struct Geometry {
         pixels(of.pixels()),
         taps(of.taps()),
         by_groups(of.groups),
-        by_positions(least_one(positions)),
-        by_out_width(least_one(of.out_width)),
-        by_pixels(least_one(pixels)),
-        by_width(least_one(of.width)),
+        by_positions(positions),
+        by_out_width(of.out_width),
+        by_pixels(pixels),
+        by_width(of.width),
         by_taps(taps),
         by_kernel_width(of.kernel_width),
         by_stride_y(of.stride[0]),
         by_stride_x(of.stride[1]) {}
-
-  static std::int64_t least_one(std::int64_t n) noexcept { return std::max<std::int64_t>(1, n); }
 
   // Group of a product: products are ordered group by group, again for each segment.
   __device__ std::int64_t group(std::int64_t product) const {

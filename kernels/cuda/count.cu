@@ -1,7 +1,6 @@
 // Sums of integers and of bool. Exact, since 64-bit sums do not depend on the order.
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/reduce.h"
-#include "ebb/kernels/cuda/fill.h"
 #include "ebb/kernels/cuda/fold.h"
 
 namespace ebb::cuda {
@@ -32,15 +31,10 @@ struct Count {
 
 Status reduce(const KernelContext& context, Form form) noexcept {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  const std::int64_t elements = in.elements(), results = out.elements();
-  cudaStream_t stream = stream_of(context);
-  if (results == 0) return {};
-  if (elements == 0)
-    return form == Form::sum ? fill_with(stream, out.as<std::int64_t>(), std::int64_t{0}, results)
-                             : fill_with(stream, out.as<bool>(), form == Form::all, results);
+  if (out.elements() == 0) return {};
+  const auto terms = static_cast<unsigned long long>(in.elements() / out.elements());
   return for_stored_integer(in.spec.dtype, [&]<class T>(T) {
-    return fold_axes<T>(context, context.attribute<Reduction>().axes,
-                        Count{out.data, form, static_cast<unsigned long long>(elements / results)});
+    return fold_axes<T>(context, context.attribute<Reduction>().axes, Count{out.data, form, terms});
   });
 }
 

@@ -3,8 +3,8 @@
 #include "ebb/allocator/error.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
-#include "ebb/kernels/cuda/lstm_library.h"
 #include "ebb/kernels/cuda/recurrent_call.h"
+#include "ebb/kernels/cuda/recurrent_form.h"
 #include "ebb/kernels/cuda/runtime/stream.h"
 #include "ebb/kernels/cuda/strided_copy.h"
 
@@ -187,40 +187,36 @@ class Backward {
   const CudnnBackwardSpace<T> space_;
 };
 
-class CudnnLstm final : public LibraryLstm {
+class CudnnLstm final : public RecurrentForm {
  public:
-  explicit CudnnLstm(const RecurrentSizes& size) : layers_(size) {}
+  CudnnLstm(const RecurrentSizes& size, bool backward) : layers_(size), is_backward_(backward) {}
   bool describe(cudnnHandle_t handle, const RecurrentSizes& size, bool keep) {
     return layers_.describe(handle, size, keep);
   }
 
   std::size_t bytes() const noexcept override { return sizeof(*this); }
-
-  Status forward(const KernelContext& context) const noexcept override {
+  const char* way() const noexcept override { return "by cuDNN"; }
+  Status run(const KernelContext& context) const noexcept override {
     const char* problem = nullptr;
     const cudnnHandle_t handle = cuda_stream(context.stream).cudnn(problem);
     if (handle == nullptr) return Status::refuse(problem);
-    return for_floating(context.inputs[0].spec.dtype, [&](auto type) {
-      return run_forward<decltype(type)>(context, layers_, handle);
-    });
-  }
-  Status backward(const KernelContext& context) const noexcept override {
-    const char* problem = nullptr;
-    const cudnnHandle_t handle = cuda_stream(context.stream).cudnn(problem);
-    if (handle == nullptr) return Status::refuse(problem);
-    return for_floating(context.inputs[kRecurrentBackwardX].spec.dtype, [&](auto type) {
-      return Backward<decltype(type)>(context, layers_, handle).run();
+    const DType dtype = context.inputs.back().spec.dtype;
+    return for_floating(dtype, [&]<class T>(T) {
+      return is_backward_ ? Backward<T>(context, layers_, handle).run()
+                          : run_forward<T>(context, layers_, handle);
     });
   }
 
  private:
   Layers layers_;
+  const bool is_backward_;
 };
 
 }  // namespace
 
-std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, bool keep) {
-  const RecurrentSizes size(x, query.attribute<RecurrentAttributes>());
+detail::Ref<RecurrentForm> find_lstm(const MemoryQuery& query, bool backward) {
+  const auto& attributes = query.attribute<RecurrentAttributes>();
+  const RecurrentSizes size(query.inputs[backward ? kRecurrentBackwardX : 0], attributes);
   if (!suits_cudnn(size, query.profile)) return nullptr;
   const char* problem = nullptr;
   CudaStream& stream = cuda_stream(query.stream);
@@ -229,8 +225,10 @@ std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, 
   if (handle == nullptr)
     throw Error(std::string("[lstm] ") + problem +
                 " now, as it did before: it takes memory of its own");
-  auto lstm = std::make_unique<CudnnLstm>(size);
-  return lstm->describe(handle, size, keep) ? std::move(lstm) : nullptr;
+  const bool keep = backward || query.wants(RecurrentOperands(attributes).reserve);
+  auto lstm = detail::make_ref<CudnnLstm>(size, backward);
+  if (!lstm->describe(handle, size, keep)) return nullptr;
+  return lstm;
 }
 
 }  // namespace ebb::cuda
@@ -239,7 +237,7 @@ std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, 
 
 namespace ebb::cuda {
 
-std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery&, const Spec&, bool) { return nullptr; }
+detail::Ref<RecurrentForm> find_lstm(const MemoryQuery&, bool) { return nullptr; }
 
 }  // namespace ebb::cuda
 

@@ -12,6 +12,8 @@ template <class T>
 struct StepRows {
   T* data = nullptr;
   std::int64_t stride = 0;
+
+  operator StepRows<const T>() const noexcept { return {data, stride}; }  // NOLINT: implicit
 };
 
 template <class T>

@@ -1,6 +1,4 @@
 #include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/recurrent_call.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
 
 namespace ebb::cuda {
@@ -11,9 +9,9 @@ using Products = RecurrentBackwardProducts;
 template <class T>
 class Backward {
  public:
-  Backward(const KernelContext& context, const PreparedProducts& prepared) noexcept
+  Backward(const KernelContext& context, const std::vector<Product>& products) noexcept
       : of_(context),
-        products_(prepared.products),
+        products_(products),
         reserve_(of_.size, context.inputs[kRecurrentBackwardReserve].data),
         space_(of_.size, context.destroys(kRecurrentBackwardReserve), 0, context.workspace) {}
 
@@ -104,22 +102,23 @@ class Backward {
     StepRows<const T> d_hidden;
     StepRows<Accumulate<T>> d_carried;
     for (std::int64_t t = size.time - 1; t >= 0; --t) {
-      const StepRows<Accumulate<T>> cell = rows_at(cells, t), d_carried_after = d_carried;
-      const StepRows<Accumulate<T>> before =
-          t > 0 ? rows_at(cells, t - 1) : StepRows<Accumulate<T>>{};
-      const StepRows<const T> state =
-          t > 0 ? rows_at(states, t - 1) : StepRows<const T>{of_.h0(layer), size.hidden};
-      const StepRows<T> gate = rows_at(gates, t);
+      const StepRows<Accumulate<T>> d_carried_after = d_carried;
+      StepRows<const Accumulate<T>> cell_before;
+      StepRows<const T> state_before{of_.h0(layer), size.hidden};
+      if (t > 0) {
+        cell_before = rows_at(cells, t - 1);
+        state_before = rows_at(states, t - 1);
+      }
       d_carried = {t > 0 ? space_.d_carried : nullptr, size.hidden};
       EBB_TRY(cell_backward<T>(of_.stream(), size,
-                               {.gates = {gate.data, gate.stride},
-                                .cell = {cell.data, cell.stride},
-                                .cell_before = {before.data, before.stride},
+                               {.gates = rows_at(gates, t),
+                                .cell = rows_at(cells, t),
+                                .cell_before = cell_before,
                                 .first_cell = of_.c0(layer),
-                                .hidden_before = state,
+                                .hidden_before = state_before,
                                 .d_hidden = d_hidden,
                                 .d_output = rows_at(d_outputs, t),
-                                .d_carried_after = {d_carried_after.data, d_carried_after.stride},
+                                .d_carried_after = d_carried_after,
                                 .d_last_cell = of_.of_layer(of_.d_cell, layer),
                                 .d_carried = d_carried,
                                 .d_first = t > 0 ? nullptr : d_first,
@@ -170,12 +169,12 @@ class Backward {
 
 }  // namespace
 
-detail::Ref<PreparedProducts> prepare_composed_recurrent_backward(const MemoryQuery& query) {
+detail::Ref<RecurrentForm> compose_recurrent_backward(const MemoryQuery& query) {
   const RecurrentSizes size(query.inputs[kRecurrentBackwardX],
                             query.attribute<RecurrentAttributes>());
   const Products products(size);
-  auto prepared = detail::make_ref<PreparedProducts>();
-  prepared->products.reserve(Products::kCount);
+  auto prepared = detail::make_ref<ComposedRecurrent<Backward>>();
+  prepared->of.products.reserve(Products::kCount);
   for (std::size_t i = 0; i < Products::kCount; ++i) {
     // An operand begins at a step's gates, or at a layer's state.
     const bool of_gates = i == Products::kHidden || i == Products::kRecurrent;
@@ -185,15 +184,9 @@ detail::Ref<PreparedProducts> prepare_composed_recurrent_backward(const MemoryQu
     if (of_n) alignment = row_alignment(size.hidden, size.dtype);
     if (of_gates) alignment = row_alignment(size.gates(), size.dtype);
     if (of_state) alignment = std::min(alignment, row_alignment(size.state(), size.dtype));
-    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
+    prepared->of.products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
   }
   return prepared;
-}
-
-Status composed_recurrent_backward(const KernelContext& context,
-                                   const PreparedProducts& prepared) noexcept {
-  return for_floating(context.inputs[kRecurrentBackwardX].spec.dtype,
-                      [&](auto type) { return Backward<decltype(type)>(context, prepared).run(); });
 }
 
 }  // namespace ebb::cuda

@@ -1,5 +1,3 @@
-#include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/recurrent_call.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
 
 namespace ebb::cuda {
@@ -10,9 +8,9 @@ using Products = RecurrentForwardProducts;
 template <class T>
 class Forward {
  public:
-  Forward(const KernelContext& context, const PreparedProducts& prepared) noexcept
+  Forward(const KernelContext& context, const std::vector<Product>& products) noexcept
       : of_(context),
-        products_(prepared.products),
+        products_(products),
         keep_(context.outputs[of_.at.reserve].data != nullptr),
         reserve_(of_.size, context.outputs[of_.at.reserve].data),
         space_(of_.size, keep_, context.outputs[0].data != nullptr, 0, context.workspace) {}
@@ -82,8 +80,8 @@ class Forward {
                                .first_hidden = h0,
                                .ends = {of_.lengths(), t, size.time},
                                .keep = keep_}));
-      h = {states.at(t), states.row};
-      c = {cells.at(t), cells.row};
+      h = rows_at(states, t);
+      c = rows_at(cells, t);
     }
     return {};
   }
@@ -106,23 +104,18 @@ class Forward {
 
 }  // namespace
 
-detail::Ref<PreparedProducts> prepare_composed_recurrent(const MemoryQuery& query) {
+detail::Ref<RecurrentForm> compose_recurrent(const MemoryQuery& query) {
   const RecurrentSizes size(query.inputs[0], query.attribute<RecurrentAttributes>());
   const RecurrentOperands at(query.attribute<RecurrentAttributes>());
   const Products products(size, query.wants(at.reserve), query.wants(0));
-  auto prepared = detail::make_ref<PreparedProducts>();
-  prepared->products.reserve(Products::kCount);
+  auto prepared = detail::make_ref<ComposedRecurrent<Forward>>();
+  prepared->of.products.reserve(Products::kCount);
   for (std::size_t i = 0; i < Products::kCount; ++i) {
     const bool of_step = i == Products::kFirstStep || i == Products::kStep;
-    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query,
-                                    of_step ? row_alignment(size.hidden, size.dtype) : 16);
+    prepared->of.products.emplace_back(products.shapes[i], Epilogue::none, query,
+                                       of_step ? row_alignment(size.hidden, size.dtype) : 16);
   }
   return prepared;
-}
-
-Status composed_recurrent(const KernelContext& context, const PreparedProducts& prepared) noexcept {
-  return for_floating(context.inputs[0].spec.dtype,
-                      [&](auto type) { return Forward<decltype(type)>(context, prepared).run(); });
 }
 
 }  // namespace ebb::cuda

@@ -60,7 +60,6 @@ Status reduce(const KernelContext& context, const Reduction& reduction) {
   const double divisor = reduction.divisor(count, results);
   cudaStream_t stream = stream_of(context);
   return for_floating(out.spec.dtype, [&]<class T>(T) {
-    if (count == 0) return fill_with(stream, out.as<T>(), convert<T>(0 / divisor), results);
     if (count == results && divisor == 1) return copy(stream, out.data, in.data, bytes_of(out));
     const MergedAxes axes(in.spec.shape, reduction.axes);
     const T* const from = in.as<const T>();

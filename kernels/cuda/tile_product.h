@@ -28,8 +28,8 @@ struct ProductTiles {
 
   ProductTiles(std::int64_t rows, std::int64_t columns, std::int64_t products) noexcept
       : count(divide_up(rows, kTileSide) * divide_up(columns, kTileSide) * products),
-        by_across(divide_up(std::max<std::int64_t>(1, columns), kTileSide)),
-        by_down(divide_up(std::max<std::int64_t>(1, rows), kTileSide)) {}
+        by_across(divide_up(columns, kTileSide)),
+        by_down(divide_up(rows, kTileSide)) {}
 
   __host__ unsigned blocks() const noexcept {
     constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;

@@ -9,8 +9,9 @@
 
 namespace ebb::cuda {
 
-// Division by a number known at launch. For numbers below 2^31 it is a multiplication (after
-// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
+// Division by a number known at launch; 0, the size of an axis without elements, counts as 1. For
+// numbers below 2^31 it is a multiplication (after Granlund and Montgomery, "Division by invariant
+// integers using multiplication", PLDI 1994).
 template <class Index>
 struct Divider;
 
@@ -19,7 +20,8 @@ struct Divider<std::uint32_t> {
   std::uint32_t divisor = 1, multiplier = 1, shift = 0;
 
   Divider() = default;
-  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint32_t>(number)) {
+  explicit Divider(std::int64_t number) noexcept
+      : divisor(static_cast<std::uint32_t>(number == 0 ? 1 : number)) {
     while ((std::uint64_t{1} << shift) < divisor) ++shift;
     const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
     multiplier = static_cast<std::uint32_t>((rest << 32) / divisor + 1);
@@ -38,7 +40,8 @@ struct Divider<std::uint64_t> {
   unsigned shift = 0;
 
   Divider() = default;
-  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint64_t>(number)) {
+  explicit Divider(std::int64_t number) noexcept
+      : divisor(static_cast<std::uint64_t>(number == 0 ? 1 : number)) {
     while (shift < 63 && (std::uint64_t{1} << shift) < divisor) ++shift;
     const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
     __extension__ typedef unsigned __int128 Wide;
