@@ -12,12 +12,15 @@ template <class T>
 struct StepRows {
   T* data = nullptr;
   std::int64_t stride = 0;
-
-  operator StepRows<const T>() const noexcept { return {data, stride}; }  // NOLINT: implicit
 };
 
 template <class T>
 StepRows<T> rows_at(const Steps<T>& steps, std::int64_t t) noexcept {
+  return {steps.at(t), steps.row};
+}
+// The same to read alone.
+template <class T>
+StepRows<const T> values_at(const Steps<T>& steps, std::int64_t t) noexcept {
   return {steps.at(t), steps.row};
 }
 

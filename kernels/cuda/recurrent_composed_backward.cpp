@@ -102,17 +102,17 @@ class Backward {
     StepRows<const T> d_hidden;
     StepRows<Accumulate<T>> d_carried;
     for (std::int64_t t = size.time - 1; t >= 0; --t) {
-      const StepRows<Accumulate<T>> d_carried_after = d_carried;
+      const StepRows<const Accumulate<T>> d_carried_after{d_carried.data, d_carried.stride};
       StepRows<const Accumulate<T>> cell_before;
       StepRows<const T> state_before{of_.h0(layer), size.hidden};
       if (t > 0) {
-        cell_before = rows_at(cells, t - 1);
-        state_before = rows_at(states, t - 1);
+        cell_before = values_at(cells, t - 1);
+        state_before = values_at(states, t - 1);
       }
       d_carried = {t > 0 ? space_.d_carried : nullptr, size.hidden};
       EBB_TRY(cell_backward<T>(of_.stream(), size,
-                               {.gates = rows_at(gates, t),
-                                .cell = rows_at(cells, t),
+                               {.gates = values_at(gates, t),
+                                .cell = values_at(cells, t),
                                 .cell_before = cell_before,
                                 .first_cell = of_.c0(layer),
                                 .hidden_before = state_before,

@@ -80,8 +80,8 @@ class Forward {
                                .first_hidden = h0,
                                .ends = {of_.lengths(), t, size.time},
                                .keep = keep_}));
-      h = rows_at(states, t);
-      c = rows_at(cells, t);
+      h = values_at(states, t);
+      c = values_at(cells, t);
     }
     return {};
   }
