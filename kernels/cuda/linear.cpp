@@ -117,8 +117,8 @@ Status dense_backward(const KernelContext& context) {
     });
   // Last, since dx may have taken over the memory of x.
   if (status.ok() && dx.data != nullptr)
-    status = wanted.back().run(context.stream,
-                       {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
+    status = wanted.back().run(
+        context.stream, {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
   return status;
 }
 
