@@ -8,6 +8,7 @@
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/tile_product.h"
+#include "ebb/kernels/cuda/walk.h"
 
 // A block computes a tile of a result and goes through the tiles of the scores that it depends on.
 // Where a result is wider than a tile, the scores are computed again for each of its tiles.
@@ -27,32 +28,6 @@ struct Shared {
   A largest[kTileSide], sums[kTileSide], shrunk[kTileSide];
 };
 
-// MaskLayout without divisions.
-struct MaskPosition {
-  std::int64_t row = 0, column = 0;
-  AnyDivider by_size[kMaxRank];
-  std::int64_t step[kMaxRank] = {};
-  int axes = 0;
-
-  MaskPosition() = default;
-  explicit MaskPosition(const MaskLayout& of) noexcept
-      : row(of.row), column(of.column), axes(of.axes) {
-    for (int axis = 0; axis < axes; ++axis) {
-      by_size[axis] = AnyDivider(std::max<std::int64_t>(1, of.size[axis]));
-      step[axis] = of.step[axis];
-    }
-  }
-  __device__ std::int64_t offset(std::int64_t batch) const {
-    std::int64_t at = 0;
-    for (int axis = 0; axis < axes; ++axis) {
-      const std::int64_t next = by_size[axis].divide(batch);
-      at += batch * step[axis];
-      batch = next;
-    }
-    return at;
-  }
-};
-
 template <class T>
 struct Attention {
   using A = Accumulate<T>;
@@ -60,7 +35,8 @@ struct Attention {
   const T *q, *k, *v;
   const T* added = nullptr;  // additive mask; counts: boolean mask. At most one
   const unsigned char* counts = nullptr;
-  MaskPosition mask = {};
+  std::int64_t mask_row = 0, mask_column = 0;  // as in MaskLayout
+  Walk<std::uint64_t, kMaxRank> mask_of_batch = {};
   A scale;
   bool causal;
   // Written by forward, read by backward.
@@ -127,7 +103,7 @@ struct Attention {
   __device__ A score(A product, std::int64_t masked, std::int64_t query, std::int64_t key) const {
     constexpr A kNone = -std::numeric_limits<A>::infinity();
     if (query >= of.length || key >= of.keys || (causal && key > query)) return kNone;
-    const std::int64_t at = masked + query * mask.row + key * mask.column;
+    const std::int64_t at = masked + query * mask_row + key * mask_column;
     if (counts != nullptr && counts[at] == 0) return kNone;
     const A scaled = product * scale;
     return added == nullptr ? scaled : scaled + static_cast<A>(added[at]);
@@ -150,7 +126,7 @@ __global__ void __launch_bounds__(kBlock)
     const auto [batch, query, column] = tiles.position(at);
     const std::int64_t end = a.causal && query + kTileSide < of.keys ? query + kTileSide : of.keys;
     const T* const v = a.v + batch * of.keys * of.width;
-    const std::int64_t masked = a.mask.offset(batch);
+    const std::int64_t masked = a.mask_of_batch.offset(batch);
     Sums<A> results = {};
     if (part == 0) {
       shared.largest[row] = kLowest;
@@ -231,7 +207,7 @@ __global__ void __launch_bounds__(kBlock)
     const auto [batch, row, column] = tiles.position(at);
     const T* const dy = a.dy + batch * of.length * of.width;
     const T* const v = a.v + batch * of.keys * of.width;
-    const std::int64_t masked = a.mask.offset(batch);
+    const std::int64_t masked = a.mask_of_batch.offset(batch);
     // With a causal mask a query sees the keys up to its own position, so a key is seen by the
     // queries from its position on.
     const std::int64_t begin = kOf != Of::q && a.causal ? row : 0;
@@ -317,7 +293,11 @@ Attention<T> attention_of(const KernelContext& context, std::size_t mask_input) 
                  .causal = attributes.causal != 0};
   if (attributes.mask == 0) return a;
   const Buffer& mask = in[mask_input];
-  a.mask = MaskPosition(MaskLayout(mask.spec.shape, AttentionLayout::batch_of(in[0].spec.shape)));
+  const MaskLayout layout(mask.spec.shape, AttentionLayout::batch_of(in[0].spec.shape));
+  a.mask_row = layout.row;
+  a.mask_column = layout.column;
+  for (int axis = 0; axis < layout.axes; ++axis)
+    a.mask_of_batch.add(layout.size[axis], {layout.step[axis]});
   if (mask.spec.dtype == DType::boolean) {
     a.counts = mask.as<const unsigned char>();
   } else {

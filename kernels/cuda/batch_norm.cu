@@ -119,8 +119,7 @@ Status batch_norm(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
   cudaStream_t stream = stream_of(context);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
     const NormWorkspace<A> workspace(context.workspace, view, 1, 2);
     const T* x = context.inputs[0].as<const T>();
@@ -148,8 +147,7 @@ Status batch_norm(const KernelContext& context) {
 Status batch_norm_backward(const KernelContext& context) {
   const NormView view(context.inputs[1].spec.shape, context.attribute<NormAttributes>());
   cudaStream_t stream = stream_of(context);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
     const NormWorkspace<A> workspace(context.workspace, view, 2, 2);
     const T *dy = context.inputs[0].as<const T>(), *x = context.inputs[1].as<const T>();
@@ -176,8 +174,7 @@ Status batch_norm_backward(const KernelContext& context) {
 Status batch_norm_inference(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
     return normalise(context, view,
                      Channels<T>{context.inputs[1].as<const A>(), nullptr,

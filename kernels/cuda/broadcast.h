@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ebb/core/kernels/broadcast_walk.h"
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/pack.h"
@@ -85,13 +86,6 @@ Status compute_each(const F& f, cudaStream_t stream, const Operand<T> (&in)[kInp
   return for_each<N>(stream, body, count, packed);
 }
 
-// out[i] = f(a[i], b[i]) for count elements; a or b may be a single element for all.
-template <class F, class T, class Out>
-Status zip_flat(const F& f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, Out* out,
-                std::int64_t count) noexcept {
-  return compute_each(f, stream, {a, b}, out, count, FlatWalk<2>{{a.one, b.one}}, true);
-}
-
 // Calls f(offsets, rows_take_packs) with a FlatWalk for a single row, else a Walk. Rows take packs
 // if their length is a multiple of N.
 template <int N, int kInputs, class F>
@@ -118,6 +112,23 @@ Status broadcast(const F& f, cudaStream_t stream, const Operand<T> (&in)[kInputs
   return with_offsets<kPack<T>>(walk, count, [&](const auto& offsets, bool rows_take_packs) {
     return compute_each(f, stream, of_row, out, count, offsets, rows_take_packs);
   });
+}
+
+// out = f(a, b) with NumPy's broadcasting, for two inputs, or one input and a number on either
+// side. Of one input without a number f gets the elements twice.
+template <class T, class Out, class F>
+Status broadcast_two(const F& f, const KernelContext& context, NumberOperand::Position number_at,
+                     Accumulate<T> number) noexcept {
+  const Buffer &a = context.inputs.front(), &b = context.inputs.back(), &out = context.outputs[0];
+  const bool is_left = number_at == NumberOperand::left,
+             is_right = number_at == NumberOperand::right;
+  const Shape one;
+  const Operand<T> in[] = {{is_left ? nullptr : a.as<const T>(), number},
+                           {is_right ? nullptr : b.as<const T>(), number}};
+  return broadcast(
+      f, stream_of(context), in, out.as<Out>(),
+      BroadcastWalk(out.spec.shape, is_left ? one : a.spec.shape, is_right ? one : b.spec.shape),
+      out.elements());
 }
 
 }  // namespace ebb::cuda

@@ -1,6 +1,6 @@
 #pragma once
-#include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/plans/reduce_plan.h"
+#include "ebb/kernels/cuda/stream.h"
 
 namespace ebb::cuda {
 
@@ -10,10 +10,5 @@ namespace ebb::cuda {
 template <class T>
 Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
                   void* workspace) noexcept;
-
-// out[j] = sum over parts of partial[parts, results] / divisor, with one kernel.
-template <class T>
-Status add_parts(cudaStream_t stream, const double* partial, T* out, std::int64_t parts,
-                 std::int64_t results, double divisor) noexcept;
 
 }  // namespace ebb::cuda

@@ -46,26 +46,19 @@ struct Compared {
 template <class T>
 Status compare_as(const KernelContext& context) noexcept {
   const auto& told = context.attribute<NumberAndOperation>();
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  const Operand<T> a{in.as<const T>()};
-  cudaStream_t stream = stream_of(context);
   auto operation = static_cast<Comparison>(told.operation);
-  if (context.inputs.size() == 2) {
-    const Buffer& other = context.inputs[1];
-    return broadcast(Compared{operation}, stream, {a, Operand<T>{other.as<const T>()}},
-                     out.as<Flag>(), BroadcastWalk(out.spec.shape, in.spec.shape, other.spec.shape),
-                     out.elements());
-  }
+  if (told.number.position == NumberOperand::none)
+    return broadcast_two<T, Flag>(Compared{operation}, context, NumberOperand::none, {});
   if (told.number.position == NumberOperand::left) operation = exchanged(operation);
-  Operand<T> b{nullptr, {}, true};
+  Accumulate<T> number = {};
   if constexpr (std::is_integral_v<T>) {
     const AgainstNumber<T> against = against_integer<T>(operation, told.number.value);
     operation = against.operation;
-    b.number = against.number;
+    number = against.number;
   } else {
-    b.number = static_cast<Accumulate<T>>(convert<T>(told.number.value));
+    number = static_cast<Accumulate<T>>(convert<T>(told.number.value));
   }
-  return zip_flat(Compared{operation}, stream, a, b, out.as<Flag>(), out.elements());
+  return broadcast_two<T, Flag>(Compared{operation}, context, NumberOperand::right, number);
 }
 
 }  // namespace

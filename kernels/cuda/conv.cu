@@ -17,7 +17,7 @@ struct Spot {
   std::int64_t plane, y, x;
 };
 
-// The geometry for the device. Divisors of 0 are replaced by 1: there is then nothing to compute.
+// The geometry for the device.
 struct Geometry {
   ConvLayout of;
   std::int64_t positions, pixels, taps;  // of a plane of y, of x, and of a kernel
@@ -30,16 +30,14 @@ struct Geometry {
         pixels(of.pixels()),
         taps(of.taps()),
         by_groups(of.groups),
-        by_positions(least_one(positions)),
-        by_out_width(least_one(of.out_width)),
-        by_pixels(least_one(pixels)),
-        by_width(least_one(of.width)),
+        by_positions(positions),
+        by_out_width(of.out_width),
+        by_pixels(pixels),
+        by_width(of.width),
         by_taps(taps),
         by_kernel_width(of.kernel_width),
         by_stride_y(of.stride[0]),
         by_stride_x(of.stride[1]) {}
-
-  static std::int64_t least_one(std::int64_t n) noexcept { return std::max<std::int64_t>(1, n); }
 
   // Group of a product: products are ordered group by group, again for each segment.
   __device__ std::int64_t group(std::int64_t product) const {
@@ -71,8 +69,9 @@ struct Geometry {
 // y [filters, positions of all images] = weights [filters, depth] pixels [depth, positions].
 template <class T>
 struct Forward {
-  using Type = T;
-  static constexpr bool kAlongDepth = false;  // neighbouring threads load b along columns
+  using A = Accumulate<T>;
+  static constexpr bool kADepthIsRow = true, kBDepthIsRow = false;
+  static constexpr int kUnroll = 1;
   Geometry geometry;
   const T *x, *weights, *bias;
   T* y;
@@ -80,17 +79,16 @@ struct Forward {
 
   __device__ std::int64_t begin(std::int64_t) const { return 0; }
   __device__ std::int64_t end(std::int64_t) const { return k; }
-  __device__ Accumulate<T> a(std::int64_t group, std::int64_t row, std::int64_t at) const {
-    return static_cast<Accumulate<T>>(weights[(group * m + row) * k + at]);
+  __device__ A a(std::int64_t group, std::int64_t row, std::int64_t at) const {
+    return static_cast<A>(weights[(group * m + row) * k + at]);
   }
   __device__ Spot fixed(std::int64_t column) const { return geometry.position(column); }
-  __device__ Accumulate<T> b(std::int64_t group, const Spot& position, std::int64_t at) const {
+  __device__ A b(std::int64_t group, const Spot& position, std::int64_t at) const {
     return geometry.pixel(x, group, position, geometry.tap(at));
   }
-  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
-                      Accumulate<T> sum) const {
+  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column, A sum) const {
     const std::int64_t filter = group * m + row;
-    if (bias != nullptr) sum += static_cast<Accumulate<T>>(bias[filter]);
+    if (bias != nullptr) sum += static_cast<A>(bias[filter]);
     const std::int64_t image = geometry.by_positions.divide(column);
     y[(image * geometry.of.groups * m + filter) * geometry.positions + column] =
         static_cast<T>(sum);
@@ -101,8 +99,9 @@ struct Forward {
 // tap it reads dy at the output position whose tap reads that pixel, if there is one.
 template <class T>
 struct InputGradient {
-  using Type = T;
-  static constexpr bool kAlongDepth = false;
+  using A = Accumulate<T>;
+  static constexpr bool kADepthIsRow = true, kBDepthIsRow = false;
+  static constexpr int kUnroll = 1;
   Geometry geometry;
   const T *dy, *weights, *bias;
   T* dx;
@@ -110,9 +109,9 @@ struct InputGradient {
 
   __device__ std::int64_t begin(std::int64_t) const { return 0; }
   __device__ std::int64_t end(std::int64_t) const { return k; }
-  __device__ Accumulate<T> a(std::int64_t group, std::int64_t row, std::int64_t at) const {
+  __device__ A a(std::int64_t group, std::int64_t row, std::int64_t at) const {
     const std::int64_t filter = geometry.by_taps.divide(at);
-    return static_cast<Accumulate<T>>(
+    return static_cast<A>(
         weights[((group * geometry.of.filters + filter) * m + row) * geometry.taps + at]);
   }
   __device__ Spot fixed(std::int64_t column) const {
@@ -120,7 +119,7 @@ struct InputGradient {
                        y = geometry.by_width.divide(column);
     return {image, y + geometry.of.padding[0], column + geometry.of.padding[1]};
   }
-  __device__ Accumulate<T> b(std::int64_t group, const Spot& pixel, std::int64_t at) const {
+  __device__ A b(std::int64_t group, const Spot& pixel, std::int64_t at) const {
     const Spot tap = geometry.tap(at);
     std::int64_t y = pixel.y - tap.y, x = pixel.x - tap.x;
     if (y < 0 || x < 0) return 0;
@@ -130,13 +129,11 @@ struct InputGradient {
       return 0;
     const std::int64_t plane =
         (pixel.plane * geometry.of.groups + group) * geometry.of.filters + tap.plane;
-    return static_cast<Accumulate<T>>(
-        dy[plane * geometry.positions + row * geometry.of.out_width + column]);
+    return static_cast<A>(dy[plane * geometry.positions + row * geometry.of.out_width + column]);
   }
-  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
-                      Accumulate<T> sum) const {
+  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column, A sum) const {
     const std::int64_t image = geometry.by_pixels.divide(column), channel = group * m + row;
-    if (bias != nullptr) sum += static_cast<Accumulate<T>>(bias[channel]);
+    if (bias != nullptr) sum += static_cast<A>(bias[channel]);
     dx[(image * geometry.of.groups * m + channel) * geometry.pixels + column] = static_cast<T>(sum);
   }
 };
@@ -145,12 +142,13 @@ struct InputGradient {
 // group and segment of the positions.
 template <class T>
 struct WeightGradient {
-  using Type = T;
-  static constexpr bool kAlongDepth = true;
+  using A = Accumulate<T>;
+  static constexpr bool kADepthIsRow = true, kBDepthIsRow = true;
+  static constexpr int kUnroll = 1;
   Geometry geometry;
   const T *x, *dy;
   T* dw;
-  Accumulate<T>* parts;  // null: there is one segment
+  A* parts;  // null: there is one segment
   std::int64_t m, n, k, batch, length;
 
   __device__ std::int64_t begin(std::int64_t product) const {
@@ -160,18 +158,16 @@ struct WeightGradient {
     const std::int64_t end = begin(product) + length;
     return end < k ? end : k;
   }
-  __device__ Accumulate<T> a(std::int64_t product, std::int64_t row, std::int64_t at) const {
+  __device__ A a(std::int64_t product, std::int64_t row, std::int64_t at) const {
     const std::int64_t image = geometry.by_positions.divide(at);
     const std::int64_t plane = (image * geometry.of.groups + geometry.group(product)) * m + row;
-    return static_cast<Accumulate<T>>(dy[plane * geometry.positions + at]);
+    return static_cast<A>(dy[plane * geometry.positions + at]);
   }
   __device__ Spot fixed(std::int64_t at) const { return geometry.position(at); }
-  __device__ Accumulate<T> b(std::int64_t product, const Spot& position,
-                             std::int64_t column) const {
+  __device__ A b(std::int64_t product, const Spot& position, std::int64_t column) const {
     return geometry.pixel(x, geometry.group(product), position, geometry.tap(column));
   }
-  __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column,
-                      Accumulate<T> sum) const {
+  __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column, A sum) const {
     // Products run segment by segment: product * m is the first filter of one group in one segment.
     const std::int64_t at = (product * m + row) * n + column;
     if (parts == nullptr) {
@@ -181,48 +177,6 @@ struct WeightGradient {
     }
   }
 };
-
-template <class P>
-__global__ void __launch_bounds__(kTileThreads* kTileThreads)
-    conv_kernel(const P of, const ProductTiles tiles) {
-  using A = Accumulate<typename P::Type>;
-  constexpr int kDepth = 16;
-  __shared__ TileFactors<A, kDepth> tile;
-  for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
-    const auto [product, row, column] = tiles.position(at);
-    A sums[kTileEach][kTileEach] = {};
-    Spot fixed = {};
-    const std::int64_t own_column = column + static_cast<int>(threadIdx.x) % kTileSide;
-    if (!P::kAlongDepth && own_column < of.n) fixed = of.fixed(own_column);
-    const std::int64_t end = of.end(product);
-    for (std::int64_t depth = of.begin(product); depth < end; depth += kDepth) {
-      for_tile<kDepth, true, 1>([&](int d, int line) {
-        tile.a[d][line] =
-            row + line < of.m && depth + d < end ? of.a(product, row + line, depth + d) : A(0);
-      });
-      const std::int64_t own_depth = depth + static_cast<int>(threadIdx.x) % kDepth;
-      if (P::kAlongDepth && own_depth < end) fixed = of.fixed(own_depth);
-      for_tile<kDepth, P::kAlongDepth, 1>([&](int d, int line) {
-        tile.b[d][line] = column + line < of.n && depth + d < end
-                              ? of.b(product, fixed, P::kAlongDepth ? column + line : depth + d)
-                              : A(0);
-      });
-      __syncthreads();
-      add_products(tile, sums);
-      __syncthreads();
-    }
-    for_sums(sums, [&](int i, int j, A sum) {
-      if (row + i < of.m && column + j < of.n) of.put(product, row + i, column + j, sum);
-    });
-  }
-}
-
-template <class P>
-Status multiply(const KernelContext& context, const P& of) noexcept {
-  const ProductTiles tiles(of.m, of.n, of.batch);
-  return launch(stream_of(context), conv_kernel<P>, tiles.blocks(), kTileThreads * kTileThreads, of,
-                tiles);
-}
 
 template <class T>
 struct AddParts {
@@ -252,10 +206,11 @@ Status conv2d(const KernelContext& context) {
   const ConvLayout of = layout_of(context, 0, 1, y);
   const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
   return for_floating(y.spec.dtype, [&]<class T>(T) {
-    return multiply(context,
-                    Forward<T>{Geometry(of), x.as<const T>(), weights.as<const T>(),
-                               has_bias ? context.inputs[2].as<const T>() : nullptr, y.as<T>(),
-                               of.filters, of.images * of.places(), of.depth(), of.groups});
+    return multiply_tiles(
+        stream_of(context),
+        Forward<T>{Geometry(of), x.as<const T>(), weights.as<const T>(),
+                   has_bias ? context.inputs[2].as<const T>() : nullptr, y.as<T>(), of.filters,
+                   of.images * of.places(), of.depth(), of.groups});
   });
 }
 
@@ -268,11 +223,12 @@ Status conv_transpose2d(const KernelContext& context) {
   const auto& attributes = context.attribute<ConvAttributes>();
   const ConvLayout of(dx.spec.shape, weights.spec.shape, dy.spec.shape, attributes);
   return for_floating(dx.spec.dtype, [&]<class T>(T) {
-    return multiply(
-        context, InputGradient<T>{Geometry(of), dy.as<const T>(), weights.as<const T>(),
-                                  attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr,
-                                  dx.as<T>(), of.channels, of.images * of.pixels(),
-                                  of.filters * of.taps(), of.groups});
+    return multiply_tiles(
+        stream_of(context),
+        InputGradient<T>{Geometry(of), dy.as<const T>(), weights.as<const T>(),
+                         attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr,
+                         dx.as<T>(), of.channels, of.images * of.pixels(), of.filters * of.taps(),
+                         of.groups});
   });
 }
 
@@ -285,10 +241,11 @@ Status conv2d_weight_gradient(const KernelContext& context) {
   return for_floating(dw.spec.dtype, [&]<class T>(T) {
     auto* const parts =
         segments.count == 1 ? nullptr : static_cast<Accumulate<T>*>(context.workspace);
-    const Status status = multiply(
-        context, WeightGradient<T>{Geometry(of), x.as<const T>(), dy.as<const T>(), dw.as<T>(),
-                                   parts, of.filters, of.depth(), of.images * of.places(),
-                                   of.groups * segments.count, segments.length});
+    const Status status = multiply_tiles(
+        stream_of(context),
+        WeightGradient<T>{Geometry(of), x.as<const T>(), dy.as<const T>(), dw.as<T>(), parts,
+                          of.filters, of.depth(), of.images * of.places(),
+                          of.groups * segments.count, segments.length});
     if (!status.ok() || parts == nullptr) return status;
     return for_each<1>(stream_of(context), AddParts<T>{parts, dw.as<T>(), count, segments.count},
                        count, false);

@@ -81,8 +81,7 @@ Status sequence(const KernelContext& context) {
   const auto& told = context.attribute<SequenceAttributes>();
   const Buffer& out = context.outputs[0];
   const std::int64_t count = out.elements();
-  const auto run = [&](auto type) {
-    using T = decltype(type);
+  const auto run = [&]<class T>(T) {
     constexpr int N = kPack<T>;
     const Sequence<T> body{out.as<T>(), told.start, told.step, told.last,
                            told.has_last != 0 ? count - 1 : -1};

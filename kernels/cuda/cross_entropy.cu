@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "ebb/core/kernels/convert.h"
-#include "ebb/kernels/cuda/grid.h"
+#include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/softmax_row.h"
 
 namespace ebb::cuda {
@@ -45,7 +45,7 @@ struct Rows {
 
 // Writes the loss of each row into `losses`, if given. Otherwise writes their sum over the divisor
 // into `out`, or with several blocks each block's sum into `partial`.
-template <class Group, class T, class L>
+template <class T, class L>
 __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, int threads) {
   using A = Accumulate<T>;
   __shared__ double scratch[kWarp];
@@ -59,12 +59,11 @@ __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, i
     double loss = 0;
     if (in.spreads()) {
       const auto target = [&](std::int64_t c) { return in.spread_target(row, c); };
-      const double targets = group.sum(strided_sum(group.thread(), count, group.threads(), target));
-      const double distances =
-          group.sum(strided_sum(group.thread(), count, group.threads(), [&](std::int64_t c) {
-            const A t = target(c);
-            return t == 0 ? t : t * (shift - static_cast<A>(scores[c]));
-          }));
+      const double targets = group.sum(count, target);
+      const double distances = group.sum(count, [&](std::int64_t c) {
+        const A t = target(c);
+        return t == 0 ? t : t * (shift - static_cast<A>(scores[c]));
+      });
       loss = log_sum * targets + distances;
     }
     if (!there || group.thread() != 0) return;
@@ -83,7 +82,7 @@ __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, i
     total += loss;
   });
   if (losses != nullptr) return;
-  total = BlockGroup(0, scratch).sum(total);
+  total = Group(0, scratch).sum(total);
   if (threadIdx.x != 0) return;
   if (partial != nullptr) {
     partial[blockIdx.x] = total;
@@ -95,13 +94,11 @@ __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, i
 template <class T, class L>
 __global__ void finish_kernel(Rows<T, L> in, const double* partial, std::int64_t parts, T* out) {
   __shared__ double scratch[kWarp];
-  const BlockGroup group(0, scratch);
-  const double total = group.sum(strided_sum(group.thread(), parts, group.threads(),
-                                             [&](std::int64_t i) { return partial[i]; }));
+  const double total = Group(0, scratch).sum(parts, [&](std::int64_t i) { return partial[i]; });
   if (threadIdx.x == 0) *out = convert<T>(total / in.divisor());
 }
 
-template <class Group, class T, class L>
+template <class T, class L>
 __global__ void loss_backward_kernel(Rows<T, L> in, const T* dy, bool dy_of_rows, T* out,
                                      int threads) {
   using A = Accumulate<T>;
@@ -115,8 +112,7 @@ __global__ void loss_backward_kernel(Rows<T, L> in, const T* dy, bool dy_of_rows
     const double sum = sum_of_exponentials<true>(group, scores, count, shift);
     double targets = 0;
     if (in.spreads())
-      targets = group.sum(strided_sum(group.thread(), count, group.threads(),
-                                      [&](std::int64_t c) { return in.spread_target(row, c); }));
+      targets = group.sum(count, [&](std::int64_t c) { return in.spread_target(row, c); });
     if (!there) return;
     A scale = dy_of_rows ? static_cast<A>(dy[row]) : all, of_label = 0;
     std::int64_t label = -1;
@@ -180,8 +176,7 @@ Rows<T, L> rows_of(const KernelContext& context, std::size_t weights) noexcept {
 template <class F>
 Status for_scores_and_labels(const KernelContext& context, std::size_t weights,
                              const F& f) noexcept {
-  return for_floating(context.inputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.inputs[0].spec.dtype, [&]<class T>(T) {
     switch (context.inputs[1].spec.dtype) {
       case DType::i32:
         return f(rows_of<T, std::int32_t>(context, weights));
@@ -208,12 +203,10 @@ Status softmax_cross_entropy(const KernelContext& context) {
     if (!reduced && in.rows == 0) return Status{};
     double* partial =
         plan.blocks == 1 || !reduced ? nullptr : static_cast<double*>(context.workspace);
-    const auto kernel =
-        plan.threads == 0 ? loss_kernel<BlockGroup, T, L> : loss_kernel<LaneGroup, T, L>;
     const unsigned blocks = reduced ? static_cast<unsigned>(plan.blocks)
                                     : blocks_for(in.rows, rows_of_block(plan.threads));
-    const Status rows = launch(stream, kernel, blocks, kRowThreads, in, reduced ? nullptr : out,
-                               out, partial, plan.threads);
+    const Status rows = launch(stream, loss_kernel<T, L>, blocks, kRowThreads, in,
+                               reduced ? nullptr : out, out, partial, plan.threads);
     if (!rows.ok() || partial == nullptr) return rows;
     return launch(stream, finish_kernel<T, L>, 1u, kRowThreads, in, partial, plan.blocks, out);
   });
@@ -224,11 +217,9 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
   return for_scores_and_labels(context, 3, [&]<class T, class L>(const Rows<T, L>& in) {
     if (in.rows * in.classes == 0) return Status{};
     const int threads = threads_of_row(in.classes);
-    const auto kernel = threads == 0 ? loss_backward_kernel<BlockGroup, T, L>
-                                     : loss_backward_kernel<LaneGroup, T, L>;
-    return launch(stream_of(context), kernel, blocks_for(in.rows, rows_of_block(threads)),
-                  kRowThreads, in, context.inputs[2].as<const T>(), !reduced,
-                  context.outputs[0].as<T>(), threads);
+    return launch(stream_of(context), loss_backward_kernel<T, L>,
+                  blocks_for(in.rows, rows_of_block(threads)), kRowThreads, in,
+                  context.inputs[2].as<const T>(), !reduced, context.outputs[0].as<T>(), threads);
   });
 }
 

@@ -1,8 +1,9 @@
-// The kernel of a user's functor, for any number of inputs that broadcast. Files outside the
-// library have their own copy of CUDA's runtime. It shares context and streams with the CUDA part's
+// The kernel of a functor, ebb's or a user's, for any number of inputs. Files outside the library
+// have their own copy of CUDA's runtime. It shares context and streams with the CUDA part's
 // copy, so the kernel can be launched into the device's stream.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "ebb/kernels/cuda/broadcast.h"
@@ -17,17 +18,16 @@ Status pointwise(const KernelContext& context, const F& f,
   const Buffer& out = context.outputs[0];
   const std::int64_t count = out.elements();
   if (count == 0) return {};
-  const BroadcastWalk walk(out.spec.shape,
-                           context.inputs[static_cast<std::size_t>(K)].spec.shape...);
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    const Operand<T> in[] = {
-        {context.inputs[static_cast<std::size_t>(K)].template as<const T>(), {}, walk.one(K)}...};
-    if constexpr (kBroadcasts)
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
+    const std::span<const Buffer> inputs = context.inputs;
+    const Operand<T> in[] = {{inputs[static_cast<std::size_t>(K)].template as<const T>()}...};
+    if constexpr (kBroadcasts) {
+      const BroadcastWalk walk(out.spec.shape, inputs[static_cast<std::size_t>(K)].spec.shape...);
       return broadcast(f, stream_of(context), in, out.as<T>(), walk, count);
-    else
+    } else {
       return compute_each(f, stream_of(context), in, out.as<T>(), count, FlatWalk<sizeof...(K)>{},
                           true);
+    }
   });
 }
 

@@ -1,44 +1,32 @@
 #include "ebb/kernels/cuda/dense_activation.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
-#include "ebb/kernels/cuda/broadcast.h"
+#include "ebb/kernels/cuda/custom.h"
 
 namespace ebb::cuda {
 namespace {
 
-// Neighbouring threads take neighbouring columns; each thread keeps its column's bias for many
-// rows.
-constexpr int kColumns = kWarp, kRows = kThreads / kWarp;
-
-template <class F, class T>
-__global__ void activate(T* y, const T* bias, std::int64_t rows, std::int64_t columns) {
-  const F f;
-  const std::int64_t step = std::int64_t{gridDim.x} * kColumns;
-  for (std::int64_t j = std::int64_t{blockIdx.x} * kColumns + threadIdx.x; j < columns; j += step) {
-    const auto shift = bias == nullptr ? Accumulate<T>(0) : static_cast<Accumulate<T>>(bias[j]);
-    for (std::int64_t i = std::int64_t{blockIdx.y} * kRows + threadIdx.y; i < rows;
-         i += std::int64_t{gridDim.y} * kRows) {
-      T& value = y[i * columns + j];
-      value = static_cast<T>(f(static_cast<Accumulate<T>>(value) + shift));
-    }
+template <class F>
+struct OfSum {
+  template <class A>
+  __device__ A operator()(A x, A bias) const {
+    return F()(x + bias);
   }
-}
+};
 
 }  // namespace
 
 template <class T>
 Status add_bias_and_activate(cudaStream_t stream, Activation activation, T* y, const T* bias,
                              std::int64_t rows, std::int64_t columns) noexcept {
-  if (rows == 0 || columns == 0) return {};
-  constexpr std::int64_t kMostWide = 1 << 20, kMostHigh = 1 << 12;
-  const dim3 blocks(static_cast<unsigned>(std::min(kMostWide, (columns + kColumns - 1) / kColumns)),
-                    static_cast<unsigned>(std::min(kMostHigh, (rows + kRows - 1) / kRows)));
-  const auto run = [&](auto f) {
-    return launch(stream, activate<decltype(f), T>, blocks, dim3(kColumns, kRows), y, bias, rows,
-                  columns);
+  const Shape shape{rows, columns}, of_bias = bias == nullptr ? Shape() : Shape{columns};
+  const BroadcastWalk walk(shape, shape, of_bias);
+  const auto run = [&]<class F>(F) {
+    return broadcast(OfSum<F>(), stream, {Operand<T>{y}, Operand<T>{bias}}, y, walk,
+                     rows * columns);
   };
   switch (activation) {
     case Activation::none:
@@ -66,25 +54,18 @@ EBB_ADD_BIAS_AND_ACTIVATE(BFloat16)
 #undef EBB_ADD_BIAS_AND_ACTIVATE
 
 Status activation_backward(const KernelContext& context) {
-  const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  return for_floating(da.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    const auto run = [&](auto f) {
-      return zip_flat(f, stream_of(context), Operand<T>{dy.as<const T>()},
-                      Operand<T>{y.as<const T>()}, da.as<T>(), da.elements());
-    };
-    switch (context.attribute<ActivationAttributes>().activation) {
-      case Activation::relu:
-        return run(functors::ReluGradient{});
-      case Activation::tanh:
-        return run(functors::TanhGradient{});
-      case Activation::sigmoid:
-        return run(functors::SigmoidGradient{});
-      default:
-        break;
-    }
-    return Status::refuse("activation_backward is of an activation");
-  });
+  constexpr std::make_integer_sequence<int, 2> kDyAndY;
+  switch (context.attribute<ActivationAttributes>().activation) {
+    case Activation::relu:
+      return pointwise<false>(context, functors::ReluGradient(), kDyAndY);
+    case Activation::tanh:
+      return pointwise<false>(context, functors::TanhGradient(), kDyAndY);
+    case Activation::sigmoid:
+      return pointwise<false>(context, functors::SigmoidGradient(), kDyAndY);
+    default:
+      break;
+  }
+  return Status::refuse("activation_backward is of an activation");
 }
 
 }  // namespace ebb::cuda

@@ -1,4 +1,5 @@
 #include "ebb/kernels/cuda/fill.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 
 #include <type_traits>
 
@@ -28,14 +29,14 @@ struct Cast {
 Status fill(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const double value = context.attribute<FillAttributes>().value;
-  return for_number(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_number(out.spec.dtype, [&]<class T>(T) {
     return fill_with(stream_of(context), out.as<T>(), convert<T>(value), out.elements());
   });
 }
 
 Status copy(const KernelContext& context) {
-  return copy_bytes(stream_of(context), context.outputs[0], context.inputs[0]);
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  return copy(stream_of(context), out.data, in.data, bytes_of(out));
 }
 
 Status cast(const KernelContext& context) {

@@ -1,4 +1,4 @@
-// Fills and copies memory in a stream.
+// Fills memory in a stream.
 #pragma once
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/pack.h"
@@ -24,14 +24,6 @@ Status fill_with(cudaStream_t stream, T* out, T value, std::int64_t count) noexc
 
 inline std::size_t bytes_of(const Buffer& buffer) noexcept {
   return static_cast<std::size_t>(buffer.elements()) * size_of(buffer.spec.dtype);
-}
-
-// Copies a buffer; does nothing if both are the same memory.
-inline Status copy_bytes(cudaStream_t stream, const Buffer& to, const Buffer& from) noexcept {
-  const std::size_t bytes = bytes_of(to);
-  if (to.data == from.data || bytes == 0) return {};
-  return answer(cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDeviceToDevice, stream),
-                "a copy could not be started");
 }
 
 }  // namespace ebb::cuda

@@ -1,5 +1,4 @@
 #pragma once
-#include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {

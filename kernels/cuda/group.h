@@ -26,9 +26,31 @@ __device__ inline double lanes_max(double x, int threads = kWarp) {
   return x;
 }
 
-class LaneGroup {
+// The sum of term(i) for i = first, first + step, .. below end: runs of 8 terms in their own type,
+// added up in double.
+template <class Term>
+__device__ inline double strided_sum(std::int64_t first, std::int64_t end, std::int64_t step,
+                                     const Term& term) {
+  constexpr int kRun = 8;
+  using T = decltype(term(first));
+  double total = 0;
+  std::int64_t i = first;
+  for (; i + (kRun - 1) * step < end; i += kRun * step) {
+    T run = term(i);
+    for (int k = 1; k < kRun; ++k) run += term(i + k * step);
+    total += static_cast<double>(run);
+  }
+  T rest = 0;
+  for (; i < end; i += step) rest += term(i);
+  return total + static_cast<double>(rest);
+}
+
+class Group {
  public:
-  __device__ LaneGroup(int threads, double* /*scratch*/) : threads_(threads) {}
+  // `threads`: a power of two up to a warp; 0: the block is one group. `scratch`: shared memory
+  // with a number for each warp.
+  __device__ Group(int threads, double* scratch)
+      : threads_(threads == 0 ? static_cast<int>(blockDim.x) : threads), scratch_(scratch) {}
 
   __device__ int threads() const { return threads_; }
   __device__ int thread() const { return static_cast<int>(threadIdx.x) & (threads_ - 1); }
@@ -39,31 +61,22 @@ class LaneGroup {
     return static_cast<int>(blockDim.x) / threads_;
   }
 
-  __device__ double sum(double x) const { return lanes_sum(x, threads_); }
-  __device__ double max(double x) const { return lanes_max(x, threads_); }
-
- private:
-  int threads_;
-};
-
-class BlockGroup {
- public:
-  // `scratch`: shared memory with a number for each warp.
-  __device__ BlockGroup(int /*threads*/, double* scratch) : scratch_(scratch) {}
-
-  __device__ int threads() const { return static_cast<int>(blockDim.x); }
-  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
-  __device__ std::int64_t index_in_block() const { return 0; }
-  __device__ std::int64_t groups_of_block() const { return 1; }
-
   __device__ double sum(double x) const {
+    if (threads_ <= kWarp) return lanes_sum(x, threads_);
     const double of_warp = exchange(lanes_sum(x));
     return lanes_sum(stands_for_warp() ? of_warp : 0);
   }
-  __device__ double max(double x) const { return lanes_max(exchange(lanes_max(x))); }
+  __device__ double max(double x) const {
+    return threads_ <= kWarp ? lanes_max(x, threads_) : lanes_max(exchange(lanes_max(x)));
+  }
+  // The sum of term(i) for i below count.
+  template <class Term>
+  __device__ double sum(std::int64_t count, const Term& term) const {
+    return sum(strided_sum(thread(), count, threads_, term));
+  }
 
  private:
-  __device__ bool stands_for_warp() const { return thread() % kWarp < threads() / kWarp; }
+  __device__ bool stands_for_warp() const { return thread() % kWarp < threads_ / kWarp; }
   // Shares one number per warp: lane i of every warp gets warp i's. Lanes beyond the last warp get
   // the first warp's.
   __device__ double exchange(double x) const {
@@ -73,12 +86,13 @@ class BlockGroup {
     return scratch_[stands_for_warp() ? thread() % kWarp : 0];
   }
 
+  int threads_;
   double* scratch_;
 };
 
 // Calls body(row, there) for this block's rows, by all groups in step. A group without a row left
 // is called with the last row and there = false.
-template <class Group, class Body>
+template <class Body>
 __device__ inline void for_rows(const Group& group, std::int64_t rows, const Body& body) {
   const std::int64_t at_once = group.groups_of_block();
   for (std::int64_t first = blockIdx.x * at_once; first < rows; first += gridDim.x * at_once) {

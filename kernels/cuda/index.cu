@@ -3,7 +3,6 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/indices.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"

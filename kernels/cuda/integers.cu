@@ -1,7 +1,5 @@
 #include "ebb/core/kernels/integers.h"
 
-#include <type_traits>
-
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/broadcast.h"
 
@@ -39,33 +37,14 @@ struct OfTwo {
   }
 };
 
-template <class T>
-Status run(const KernelContext& context) noexcept {
-  const auto& told = context.attribute<NumberAndOperation>();
-  const NumberOperand& number = told.number;
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  Operand<T> a{in.as<const T>()}, b = a;
-  const Operand<T> value{nullptr, convert<T>(number.value), true};
-  const Shape one;
-  const Shape *shape_a = &in.spec.shape, *shape_b = shape_a;
-  if (context.inputs.size() == 2) {
-    b.data = context.inputs[1].as<const T>();
-    shape_b = &context.inputs[1].spec.shape;
-  } else if (number.position == NumberOperand::left) {
-    a = value;
-    shape_a = &one;
-  } else if (number.position == NumberOperand::right) {
-    b = value;
-    shape_b = &one;
-  }
-  return broadcast(OfTwo<T>{IntegerOperation{told.operation}}, stream_of(context), {a, b},
-                   out.as<T>(), BroadcastWalk(out.spec.shape, *shape_a, *shape_b), out.elements());
-}
-
 }  // namespace
 
 Status integers(const KernelContext& context) {
-  return for_integer(context.outputs[0].spec.dtype, [&]<class T>(T) { return run<T>(context); });
+  const auto& told = context.attribute<NumberAndOperation>();
+  return for_integer(context.outputs[0].spec.dtype, [&]<class T>(T) {
+    return broadcast_two<T, T>(OfTwo<T>{IntegerOperation{told.operation}}, context,
+                               told.number.position, convert<T>(told.number.value));
+  });
 }
 
 }  // namespace ebb::cuda

@@ -1,4 +1,4 @@
-// Launches a kernel into a stream.
+// Launches a kernel into a stream, and a thread's position for loops that stride over the grid.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,11 +11,15 @@ namespace ebb::cuda {
 inline constexpr int kWarp = 32;
 inline constexpr int kThreads = 256;  // per block, unless a kernel has a reason for another number
 
-inline Status answer(cudaError_t error, const char* problem) noexcept {
-  if (error == cudaSuccess) [[likely]]
-    return {};
-  static_cast<void>(cudaGetLastError());  // clear it, or the next call would report it too
-  return Status::fail(problem, static_cast<int>(error));
+__device__ inline std::int64_t grid_thread() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t grid_threads() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept {
+  return (a + b - 1) / b;
 }
 
 // Launches kernel(arguments...) into the stream. A refused launch has written nothing.
@@ -36,8 +40,7 @@ Status launch(cudaStream_t stream, void (*kernel)(Parameters...), dim3 blocks, d
 // enough that each thread has more than one element of a large array.
 inline unsigned blocks_for(std::int64_t items, int threads = kThreads) noexcept {
   constexpr std::int64_t kMostBlocks = 1 << 14;
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((items + threads - 1) / threads, 1, kMostBlocks));
+  return static_cast<unsigned>(std::clamp<std::int64_t>(divide_up(items, threads), 1, kMostBlocks));
 }
 
 }  // namespace ebb::cuda

@@ -6,9 +6,15 @@
 
 namespace ebb::cuda {
 
+namespace {
+
+const Spec& input(const KernelContext& context) noexcept { return context.inputs[0].spec; }
+const Spec& output(const KernelContext& context) noexcept { return context.outputs[0].spec; }
+
+}  // namespace
+
 Status permute(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return strided_copy(context, in, out, permuted(in.spec, context.attribute<PermuteAttributes>()));
+  return strided_copy(context, permuted(input(context), context.attribute<PermuteAttributes>()));
 }
 
 Status concat(const KernelContext& context) {
@@ -28,34 +34,28 @@ Status concat_backward(const KernelContext& context) {
 }
 
 Status pad(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& attributes = context.attribute<PadAttributes>();
-  return put(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
+  return put(context, padded(input(context), output(context), attributes), attributes.value);
 }
 
 Status broadcast(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return strided_copy(context, in, out, expanded(in.spec, out.spec));
+  return strided_copy(context, expanded(input(context), output(context)));
 }
 
 Status select(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return strided_copy(context, in, out, part_of(in.spec, context.attribute<SelectAttributes>()));
+  return strided_copy(context, part_of(input(context), context.attribute<SelectAttributes>()));
 }
 
 Status select_backward(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return put(context, in, out, part_of(out.spec, context.attribute<SelectAttributes>()), 0);
+  return put(context, part_of(output(context), context.attribute<SelectAttributes>()), 0);
 }
 
 Status strided_slice(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return strided_copy(context, in, out, part_of(in.spec, context.attribute<SliceAttributes>()));
+  return strided_copy(context, part_of(input(context), context.attribute<SliceAttributes>()));
 }
 
 Status slice_backward(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return put(context, in, out, part_of(out.spec, context.attribute<SliceAttributes>()), 0);
+  return put(context, part_of(output(context), context.attribute<SliceAttributes>()), 0);
 }
 
 }  // namespace ebb::cuda

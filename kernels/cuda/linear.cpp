@@ -1,5 +1,7 @@
 #include "ebb/core/kernels/linear.h"
 
+#include <vector>
+
 #include "ebb/kernels/cuda/column_sum.h"
 #include "ebb/kernels/cuda/dense_activation.h"
 #include "ebb/kernels/cuda/dispatch.h"
@@ -9,8 +11,8 @@
 namespace ebb::cuda {
 namespace {
 
-const Product& product(const KernelContext& context, std::size_t index) noexcept {
-  return static_cast<const PreparedProducts*>(context.prepared)->products[index];
+const std::vector<Product>& products(const KernelContext& context) noexcept {
+  return static_cast<const PreparedProducts*>(context.prepared)->products;
 }
 
 detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
@@ -18,15 +20,6 @@ detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
   auto prepared = detail::make_ref<PreparedProducts>();
   prepared->products.emplace_back(shape, epilogue, query, alignment);
   return prepared;
-}
-
-// The products of dense_backward: prepared are only the ones wanted, dw's first. dw without memory
-// does not mean unwanted: it may be empty.
-const Product& weight_product_of(const KernelContext& context) noexcept {
-  return product(context, 0);
-}
-const Product& input_product_of(const KernelContext& context) noexcept {
-  return static_cast<const PreparedProducts*>(context.prepared)->products.back();
 }
 
 }  // namespace
@@ -43,11 +36,10 @@ Status matmul(const KernelContext& context) {
       return buffer.as<std::byte>() +
              elements * static_cast<std::int64_t>(size_of(buffer.spec.dtype));
     };
-    return product(context, 0)
-        .run(context.stream, {.a = moved(a, at.a),
-                              .b = moved(b, at.b),
-                              .c = moved(out, at.c),
-                              .workspace = context.workspace});
+    return products(context).front().run(context.stream, {.a = moved(a, at.a),
+                                                          .b = moved(b, at.b),
+                                                          .c = moved(out, at.c),
+                                                          .workspace = context.workspace});
   };
   if (out.spec.shape.rank() == 2) return run({});
 
@@ -77,14 +69,13 @@ Status dense(const KernelContext& context) {
                                  .c = y.data,
                                  .vector = attributes.bias != 0 ? context.inputs[2].data : nullptr,
                                  .workspace = context.workspace};
-  const Product& xw = product(context, 0);
+  const Product& xw = products(context).front();
   const Status status = xw.run(context.stream, operands);
   if (!status.ok()) return status;
   const bool fused = xw.has_epilogue(operands);
   const bool done = fused && attributes.activation == Activation::relu;
   const DenseSizes size(x.spec, w.spec);
-  return for_floating(y.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(y.spec.dtype, [&]<class T>(T) {
     return add_bias_and_activate<T>(
         stream_of(context), done ? Activation::none : attributes.activation, y.as<T>(),
         fused ? nullptr : static_cast<const T*>(operands.vector), size.rows, size.out);
@@ -108,23 +99,25 @@ Status dense_backward(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);
+  // Prepared are only the products that are wanted, dw's first. dw without memory does not mean
+  // unwanted: it may be empty.
+  const std::vector<Product>& wanted = products(context);
   Status status;
   bool has_sums = false;
   if (dw.data != nullptr) {
     const ProductOperands operands{
         .a = x.data, .b = da.data, .c = dw.data, .vector = db.data, .workspace = context.workspace};
-    status = weight_product_of(context).run(context.stream, operands);
-    has_sums = weight_product_of(context).has_epilogue(operands);
+    status = wanted.front().run(context.stream, operands);
+    has_sums = wanted.front().has_epilogue(operands);
   }
   if (status.ok() && db.data != nullptr && !has_sums)
-    status = for_floating(da.spec.dtype, [&](auto type) {
-      using T = decltype(type);
+    status = for_floating(da.spec.dtype, [&]<class T>(T) {
       return column_sum(stream_of(context), da.as<const T>(), db.as<T>(), size.rows, size.out,
                         context.workspace);
     });
   // Last, since dx may have taken over the memory of x.
   if (status.ok() && dx.data != nullptr)
-    status = input_product_of(context).run(
+    status = wanted.back().run(
         context.stream, {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
   return status;
 }

@@ -1,6 +1,5 @@
 // cuDNN's description of one LSTM layer.
 #pragma once
-#include "ebb/kernels/cuda/lstm_pack.h"
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 
@@ -36,6 +35,12 @@ using RnnDescriptor = CudnnDescriptor<cudnnRNNDescriptor_t, &Cudnn::cudnnCreateR
 using RnnDataDescriptor =
     CudnnDescriptor<cudnnRNNDataDescriptor_t, &Cudnn::cudnnCreateRNNDataDescriptor,
                     &Cudnn::cudnnDestroyRNNDataDescriptor>;
+
+// Offsets of a layer's weights in cuDNN's space, in elements: W and R as [4, hidden, width], the
+// transposes of ebb's, gates in the order i, f, g, o, and two biases [4, hidden].
+struct CudnnWeights {
+  std::int64_t w = 0, r = 0, b = 0, second_b = 0;
+};
 
 // One layer by itself, so that dropout between layers is ebb's own.
 class CudnnLayer {

@@ -1,5 +1,5 @@
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cuda/fold_axes.h"
+#include "ebb/kernels/cuda/fold.h"
 #include "ebb/kernels/cuda/order_key.h"
 
 namespace ebb::cuda {
@@ -26,7 +26,7 @@ struct Extreme {
       positions[result] = first.position;
     else
       values[result] =
-          folded.in[folded.kept.offset(result) + folded.reduced.offset(first.position)];
+          folded.in[folded.walks.kept.offset(result) + folded.walks.reduced.offset(first.position)];
   }
 };
 

@@ -20,7 +20,6 @@
 
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/pack.h"
 
@@ -65,14 +64,20 @@ struct MergedTable {
         first_chunk[rows] + static_cast<std::uint32_t>(divide_up(count, kChunk));
     ++rows;
   }
-  // The row that the chunk belongs to: the last that does not begin after it.
-  __device__ int row_of(std::uint32_t chunk) const {
+  __host__ __device__ std::uint32_t chunks() const { return first_chunk[rows]; }
+  // The elements of a chunk. Its row is the last that does not begin after it.
+  struct Part {
+    int row;
+    std::int64_t begin, count;
+  };
+  __device__ Part part(std::uint32_t chunk) const {
     int low = 0, high = rows;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       (first_chunk[middle] <= chunk ? low : high) = middle;
     }
-    return low;
+    const std::int64_t begin = (chunk - first_chunk[low]) * kChunk, rest = elements[low] - begin;
+    return {low, begin, rest < kChunk ? rest : kChunk};
   }
 };
 
@@ -145,21 +150,16 @@ __global__ void merged_kernel(Rule rule, MergedTypes<Rule::kArrays> stored,
                               MergedTable<Rule::kArrays> table) {
   using Row = MergedRow<Rule, T, kAllT>;
   constexpr int N = 16 / static_cast<int>(sizeof(T));
-  constexpr std::int64_t kChunk = MergedTable<Rule::kArrays>::kChunk;
   __shared__ typename Row::Constants shared;
   if (!rule.is_open()) return;
   if (threadIdx.x == 0) shared = rule.template constants<T>();
   __syncthreads();
   const typename Row::Constants constants = shared;
-  const std::uint32_t chunks = table.first_chunk[table.rows];
-  for (std::uint32_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-    const int index = table.row_of(chunk);
+  for (std::uint32_t chunk = blockIdx.x; chunk < table.chunks(); chunk += gridDim.x) {
+    const auto [index, begin, count] = table.part(chunk);
     Row row;
     row.stored = stored;
     for (int k = 0; k < Rule::kArrays; ++k) row.arrays[k] = table.arrays[index][k];
-    const std::int64_t begin = (chunk - table.first_chunk[index]) * kChunk;
-    const std::int64_t rest = table.elements[index] - begin;
-    const std::int64_t count = rest < kChunk ? rest : kChunk;
     const std::int64_t packed = row.template is_aligned<N>() ? count / N * N : 0;
     for (std::int64_t i = threadIdx.x * N; i < packed; i += kThreads * N)
       row.template update<N>(constants, begin + i);
@@ -204,7 +204,7 @@ struct MergedGroup {
     bool has_written = false;
     const auto flush = [&] {
       if (table.rows == 0 || !status.ok()) return;
-      const std::int64_t chunks = table.first_chunk[table.rows];
+      const std::int64_t chunks = table.chunks();
       constexpr std::int64_t kBlocks = 2048;  // few, since each computes the constants
       status = launch(stream_of(front()), kernel,
                       static_cast<unsigned>(chunks < kBlocks ? chunks : kBlocks), kThreads, rule,

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ebb/kernels/cuda/channel_sums.h"
-#include "ebb/kernels/cuda/strided_sum.h"
+#include "ebb/kernels/cuda/group.h"
 
 namespace ebb::cuda {
 namespace {
@@ -26,7 +26,7 @@ struct Rows {
   }
 };
 
-template <class Group, class T>
+template <class T>
 __global__ void norm_kernel(Rows<T> in, double epsilon, T* y, Accumulate<T>* inverses,
                             Accumulate<T>* means, int threads) {
   using A = Accumulate<T>;
@@ -38,15 +38,12 @@ __global__ void norm_kernel(Rows<T> in, double epsilon, T* y, Accumulate<T>* inv
     const auto terms = static_cast<double>(in.terms);
     A mean = 0;
     if (in.has_mean)
-      mean = static_cast<A>(
-          group.sum(strided_sum(group.thread(), count, group.threads(),
-                                [&](std::int64_t j) { return static_cast<A>(x[j]); })) /
-          terms);
-    const double squares =
-        group.sum(strided_sum(group.thread(), count, group.threads(), [&](std::int64_t j) {
-          const A d = static_cast<A>(x[j]) - mean;
-          return d * d;
-        }));
+      mean = static_cast<A>(group.sum(count, [&](std::int64_t j) { return static_cast<A>(x[j]); }) /
+                            terms);
+    const double squares = group.sum(count, [&](std::int64_t j) {
+      const A d = static_cast<A>(x[j]) - mean;
+      return d * d;
+    });
     const A inverse = static_cast<A>(1 / std::sqrt(squares / terms + epsilon));
     if (there && group.thread() == 0) {
       if (inverses != nullptr) inverses[row] = inverse;
@@ -61,7 +58,7 @@ __global__ void norm_kernel(Rows<T> in, double epsilon, T* y, Accumulate<T>* inv
   });
 }
 
-template <class Group, class T>
+template <class T>
 __global__ void norm_backward_kernel(Rows<T> in, const T* dy, const Accumulate<T>* inverses,
                                      const Accumulate<T>* means, T* dx, int threads) {
   using A = Accumulate<T>;
@@ -78,13 +75,9 @@ __global__ void norm_backward_kernel(Rows<T> in, const T* dy, const Accumulate<T
     };
     const auto terms = static_cast<double>(in.terms);
     A of_mean = 0;
-    if (in.has_mean)
-      of_mean = static_cast<A>(
-          group.sum(strided_sum(group.thread(), count, group.threads(), gradient)) / terms);
+    if (in.has_mean) of_mean = static_cast<A>(group.sum(count, gradient) / terms);
     const A of_size = static_cast<A>(
-        group.sum(strided_sum(group.thread(), count, group.threads(),
-                              [&](std::int64_t j) { return gradient(j) * normal(j); })) /
-        terms);
+        group.sum(count, [&](std::int64_t j) { return gradient(j) * normal(j); }) / terms);
     for (std::int64_t j = group.thread(); j < count; j += group.threads())
       dx[first + j] = static_cast<T>(((gradient(j) - of_mean) - normal(j) * of_size) * inverse);
   });
@@ -106,8 +99,7 @@ Status norm(const KernelContext& context) {
   const NormView view(context.inputs[0].spec.shape, attributes);
   const std::int64_t rows = view.statistics();
   if (rows == 0) return {};
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
     const Rows<T> in{view,
                      rows,
@@ -117,10 +109,10 @@ Status norm(const KernelContext& context) {
                      attributes.has_shift ? context.inputs[2].as<const T>() : nullptr,
                      attributes.has_mean()};
     const int threads = threads_of_row(in.terms);
-    const auto kernel = threads == 0 ? norm_kernel<BlockGroup, T> : norm_kernel<LaneGroup, T>;
-    return launch(stream_of(context), kernel, blocks_for(rows, rows_of_block(threads)), kRowThreads,
-                  in, attributes.epsilon, context.outputs[0].as<T>(), context.outputs[1].as<A>(),
-                  in.has_mean ? context.outputs[2].as<A>() : nullptr, threads);
+    return launch(stream_of(context), norm_kernel<T>, blocks_for(rows, rows_of_block(threads)),
+                  kRowThreads, in, attributes.epsilon, context.outputs[0].as<T>(),
+                  context.outputs[1].as<A>(), in.has_mean ? context.outputs[2].as<A>() : nullptr,
+                  threads);
   });
 }
 
@@ -128,8 +120,7 @@ Status norm_backward(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[1].spec.shape, attributes);
   cudaStream_t stream = stream_of(context);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
     const T* dy = context.inputs[0].as<const T>();
     const A* inverses = context.inputs[2].as<const A>();
@@ -153,10 +144,8 @@ Status norm_backward(const KernelContext& context) {
     }
     if (dx == nullptr || in.rows == 0) return Status{};
     const int threads = threads_of_row(in.terms);
-    const auto kernel =
-        threads == 0 ? norm_backward_kernel<BlockGroup, T> : norm_backward_kernel<LaneGroup, T>;
-    return launch(stream, kernel, blocks_for(in.rows, rows_of_block(threads)), kRowThreads, in, dy,
-                  inverses, means, dx, threads);
+    return launch(stream, norm_backward_kernel<T>, blocks_for(in.rows, rows_of_block(threads)),
+                  kRowThreads, in, dy, inverses, means, dx, threads);
   });
 }
 

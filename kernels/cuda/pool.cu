@@ -1,8 +1,8 @@
 #include "ebb/core/kernels/pool.h"
 
-#include "ebb/kernels/cuda/any_divider.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
 namespace {
@@ -37,28 +37,6 @@ struct Largest {
   }
 };
 
-// Each pixel sums dy over the windows in which it is the largest.
-template <class T>
-struct ToLargest {
-  PoolLayout of;
-  Grid pixels;
-  const T *dy, *x;
-  T* out;
-
-  template <int N>
-  __device__ void at(std::int64_t n) const {
-    const Grid::Position pixel = pixels(n);
-    const T* plane = x + pixel.plane * of.pixels();
-    const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
-    Accumulate<T> sum = 0;
-    for (std::int64_t i = rows.begin; i < rows.end; ++i)
-      for (std::int64_t j = columns.begin; j < columns.end; ++j)
-        if (of.largest(plane, i, j) == pixel.row * of.size[1] + pixel.column)
-          sum += static_cast<Accumulate<T>>(dy[pixel.plane * of.windows() + i * of.places[1] + j]);
-    out[n] = static_cast<T>(sum);
-  }
-};
-
 template <class T>
 struct Mean {
   PoolLayout of;
@@ -80,22 +58,29 @@ struct Mean {
   }
 };
 
+// Each pixel sums its shares of dy: in max_pool all of those windows in which it is the largest.
 template <class T>
-struct FromMean {
+struct Backward {
   PoolLayout of;
   Grid pixels;
   const T* dy;
+  const T* x;  // null: avg_pool
   T* out;
 
   template <int N>
   __device__ void at(std::int64_t n) const {
     const Grid::Position pixel = pixels(n);
+    const std::int64_t plane = pixel.plane * of.pixels();
     const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
     Accumulate<T> sum = 0;
     for (std::int64_t i = rows.begin; i < rows.end; ++i)
-      for (std::int64_t j = columns.begin; j < columns.end; ++j)
-        sum += static_cast<Accumulate<T>>(dy[pixel.plane * of.windows() + i * of.places[1] + j]) /
-               static_cast<Accumulate<T>>(of.count(i, j));
+      for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+        const T& d = dy[pixel.plane * of.windows() + i * of.places[1] + j];
+        if (x == nullptr)
+          sum += static_cast<Accumulate<T>>(d) / static_cast<Accumulate<T>>(of.count(i, j));
+        else if (of.largest(x + plane, i, j) == pixel.row * of.size[1] + pixel.column)
+          sum += static_cast<Accumulate<T>>(d);
+      }
     out[n] = static_cast<T>(sum);
   }
 };
@@ -125,7 +110,7 @@ Status max_pool(const KernelContext& context) {
 Status max_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1];
   return pool(context, x, dy, [&]<class T>(const PoolLayout& of, T* out) {
-    return ToLargest<T>{of, Grid(of.size), dy.as<const T>(), x.as<const T>(), out};
+    return Backward<T>{of, Grid(of.size), dy.as<const T>(), x.as<const T>(), out};
   });
 }
 
@@ -139,7 +124,7 @@ Status avg_pool(const KernelContext& context) {
 Status avg_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1];
   return pool(context, x, dy, [&]<class T>(const PoolLayout& of, T* out) {
-    return FromMean<T>{of, Grid(of.size), dy.as<const T>(), out};
+    return Backward<T>{of, Grid(of.size), dy.as<const T>(), nullptr, out};
   });
 }
 

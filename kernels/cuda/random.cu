@@ -137,8 +137,7 @@ struct Dropout {
 
 Status uniform(const KernelContext& context) {
   const auto& range = context.attribute<RandomAttributes>();
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     const auto as = [](double x) { return static_cast<Accumulate<T>>(x); };
     return draw_each<T>(context, Uniform<T>{as(range.a), as(range.b), as(range.b - range.a)});
   });
@@ -146,15 +145,13 @@ Status uniform(const KernelContext& context) {
 
 Status normal(const KernelContext& context) {
   const auto& attributes = context.attribute<RandomAttributes>();
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     return draw_each<T>(context, Normal<T>{attributes.a, attributes.b});
   });
 }
 
 Status bernoulli(const KernelContext& context) {
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     return draw_each<T>(context, Bernoulli<T>{context.attribute<RandomAttributes>().a});
   });
 }
@@ -169,8 +166,7 @@ Status randint(const KernelContext& context) {
 Status dropout(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     const Dropout<T> body{in.as<const T>(), out.as<T>(), context.inputs[1].as<const std::int64_t>(),
                           probability, static_cast<Accumulate<T>>(1 - probability)};
     return for_each<4>(stream_of(context), body, out.elements(), takes_packs<4>(body.in, body.out));

@@ -18,6 +18,11 @@ template <class T>
 StepRows<T> rows_at(const Steps<T>& steps, std::int64_t t) noexcept {
   return {steps.at(t), steps.row};
 }
+// The same to read alone.
+template <class T>
+StepRows<const T> values_at(const Steps<T>& steps, std::int64_t t) noexcept {
+  return {steps.at(t), steps.row};
+}
 
 // The ends of a batch's sequences: after lengths[row] steps, or at `time` if lengths is null.
 struct StepEnds {

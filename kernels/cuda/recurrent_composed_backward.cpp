@@ -1,7 +1,5 @@
 #include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
-#include "ebb/kernels/cuda/recurrent_gradients.h"
 
 namespace ebb::cuda {
 namespace {
@@ -11,15 +9,14 @@ using Products = RecurrentBackwardProducts;
 template <class T>
 class Backward {
  public:
-  Backward(const KernelContext& context, const PreparedProducts& prepared) noexcept
+  Backward(const KernelContext& context, const std::vector<Product>& products) noexcept
       : of_(context),
-        products_(prepared.products),
-        stream_(context.stream),
+        products_(products),
         reserve_(of_.size, context.inputs[kRecurrentBackwardReserve].data),
         space_(of_.size, context.destroys(kRecurrentBackwardReserve), 0, context.workspace) {}
 
   Status run() const noexcept {
-    if (of_.size.rows() == 0) return of_.without_steps(stream());
+    if (of_.size.rows() == 0) return of_.without_steps();
     const std::int64_t lowest = of_.lowest_layer();
     for (std::int64_t layer = of_.size.layers - 1; layer >= lowest; --layer)
       EBB_TRY(run_layer(layer, layer == lowest));
@@ -27,7 +24,6 @@ class Backward {
   }
 
  private:
-  cudaStream_t stream() const noexcept { return static_cast<DeviceStream*>(stream_)->get(); }
   T* d_gates(std::int64_t layer) const noexcept {
     return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates(layer);
   }
@@ -40,14 +36,16 @@ class Backward {
   Status multiply(Products::Index index, const T* a, const T* b, T* c,
                   bool accumulate = false) const noexcept {
     return products_[index].run(
-        stream_, {.a = a, .b = b, .c = c, .accumulate = accumulate, .workspace = space_.work});
+        of_.context.stream,
+        {.a = a, .b = b, .c = c, .accumulate = accumulate, .workspace = space_.work});
   }
 
   Status run_layer(std::int64_t layer, bool is_lowest) const noexcept {
     EBB_TRY(run_steps(layer));
     const RecurrentSizes& size = of_.size;
     if (T* const db = of_.gradient(of_.at.b(layer))) {
-      EBB_TRY(column_sum<T>(stream(), d_gates(layer), db, size.rows(), size.gates(), space_.work));
+      EBB_TRY(
+          column_sum<T>(of_.stream(), d_gates(layer), db, size.rows(), size.gates(), space_.work));
       if (!size.has_cell) EBB_TRY(swap_last_gates(db));
     }
     if (T* const dw = of_.gradient(of_.at.w(layer))) {
@@ -68,7 +66,7 @@ class Backward {
         EBB_TRY(multiply(layer == 0 ? Products::kFirstInputOfN : Products::kInputOfN,
                          d_gates(layer) + 3 * size.hidden,
                          of_.in(of_.at.w(layer)) + 2 * size.hidden, dx, true));
-      if (size.drops(layer)) EBB_TRY(of_.drop_layer(stream(), dx, dx, layer, false));
+      if (size.drops(layer)) EBB_TRY(of_.drop_layer(dx, dx, layer, false));
     }
     T* const dr = of_.gradient(of_.at.r(layer));
     return dr == nullptr ? Status{} : recurrent_gradient(layer, dr);
@@ -79,9 +77,9 @@ class Backward {
   Status swap_last_gates(T* db) const noexcept {
     const std::int64_t hidden = of_.size.hidden;
     const std::size_t bytes = static_cast<std::size_t>(hidden) * sizeof(T);
-    EBB_TRY(copy(stream(), space_.d_hidden, db + 2 * hidden, bytes));
-    EBB_TRY(copy(stream(), db + 2 * hidden, db + 3 * hidden, bytes));
-    return copy(stream(), db + 3 * hidden, space_.d_hidden, bytes);
+    EBB_TRY(copy(of_.stream(), space_.d_hidden, db + 2 * hidden, bytes));
+    EBB_TRY(copy(of_.stream(), db + 2 * hidden, db + 3 * hidden, bytes));
+    return copy(of_.stream(), db + 3 * hidden, space_.d_hidden, bytes);
   }
 
   // Computes d_gates of all steps, from the last to the first, and the gradients of the initial
@@ -104,22 +102,23 @@ class Backward {
     StepRows<const T> d_hidden;
     StepRows<Accumulate<T>> d_carried;
     for (std::int64_t t = size.time - 1; t >= 0; --t) {
-      const StepRows<Accumulate<T>> cell = rows_at(cells, t), d_carried_after = d_carried;
-      const StepRows<Accumulate<T>> before =
-          t > 0 ? rows_at(cells, t - 1) : StepRows<Accumulate<T>>{};
-      const StepRows<const T> state =
-          t > 0 ? rows_at(states, t - 1) : StepRows<const T>{of_.h0(layer), size.hidden};
-      const StepRows<T> gate = rows_at(gates, t);
+      const StepRows<const Accumulate<T>> d_carried_after{d_carried.data, d_carried.stride};
+      StepRows<const Accumulate<T>> cell_before;
+      StepRows<const T> state_before{of_.h0(layer), size.hidden};
+      if (t > 0) {
+        cell_before = values_at(cells, t - 1);
+        state_before = values_at(states, t - 1);
+      }
       d_carried = {t > 0 ? space_.d_carried : nullptr, size.hidden};
-      EBB_TRY(cell_backward<T>(stream(), size,
-                               {.gates = {gate.data, gate.stride},
-                                .cell = {cell.data, cell.stride},
-                                .cell_before = {before.data, before.stride},
+      EBB_TRY(cell_backward<T>(of_.stream(), size,
+                               {.gates = values_at(gates, t),
+                                .cell = values_at(cells, t),
+                                .cell_before = cell_before,
                                 .first_cell = of_.c0(layer),
-                                .hidden_before = state,
+                                .hidden_before = state_before,
                                 .d_hidden = d_hidden,
                                 .d_output = rows_at(d_outputs, t),
-                                .d_carried_after = {d_carried_after.data, d_carried_after.stride},
+                                .d_carried_after = d_carried_after,
                                 .d_last_cell = of_.of_layer(of_.d_cell, layer),
                                 .d_carried = d_carried,
                                 .d_first = t > 0 ? nullptr : d_first,
@@ -133,7 +132,7 @@ class Backward {
       d_hidden = {d_hidden_before, size.hidden};
     }
     if (lengths != nullptr && dh0 != nullptr)
-      return gradient_of_unused_state<T>(stream(), size, lengths, d_last_hidden, dh0);
+      return gradient_of_unused_state<T>(of_.stream(), size, lengths, d_last_hidden, dh0);
     return {};
   }
 
@@ -147,7 +146,7 @@ class Backward {
     if (h0 != nullptr) EBB_TRY(multiply(Products::kFirstRecurrent, h0, d_gates(layer), dr));
     const std::size_t row = static_cast<std::size_t>(size.gates()) * sizeof(T);
     EBB_TRY(answer(cudaMemset2DAsync(d_gates(layer), static_cast<std::size_t>(size.time) * row, 0,
-                                     row, static_cast<std::size_t>(size.batch), stream()),
+                                     row, static_cast<std::size_t>(size.batch), of_.stream()),
                    "memory could not be cleared"));
     return multiply(Products::kRecurrent, hidden(layer), d_gates(layer) + size.gates(), dr,
                     h0 != nullptr);
@@ -157,26 +156,25 @@ class Backward {
     x = layer == 0 ? of_.in(0) : reserve_.hidden(layer - 1);
     if (!of_.size.drops(layer)) return {};
     T* const dropped = below(layer);
-    const Status status = of_.drop_layer(stream(), x, dropped, layer, false);
+    const Status status = of_.drop_layer(x, dropped, layer, false);
     x = dropped;
     return status;
   }
 
-  const RecurrentGradients<T> of_;
+  const RecurrentBackwardCall<T> of_;
   const std::vector<Product>& products_;
-  Stream* const stream_;
   const RecurrentReserve<T> reserve_;
   const RecurrentBackwardSpace<T> space_;
 };
 
 }  // namespace
 
-detail::Ref<PreparedProducts> prepare_composed_recurrent_backward(const MemoryQuery& query) {
+detail::Ref<RecurrentForm> compose_recurrent_backward(const MemoryQuery& query) {
   const RecurrentSizes size(query.inputs[kRecurrentBackwardX],
                             query.attribute<RecurrentAttributes>());
   const Products products(size);
-  auto prepared = detail::make_ref<PreparedProducts>();
-  prepared->products.reserve(Products::kCount);
+  auto prepared = detail::make_ref<ComposedRecurrent<Backward>>();
+  prepared->of.products.reserve(Products::kCount);
   for (std::size_t i = 0; i < Products::kCount; ++i) {
     // An operand begins at a step's gates, or at a layer's state.
     const bool of_gates = i == Products::kHidden || i == Products::kRecurrent;
@@ -186,15 +184,9 @@ detail::Ref<PreparedProducts> prepare_composed_recurrent_backward(const MemoryQu
     if (of_n) alignment = row_alignment(size.hidden, size.dtype);
     if (of_gates) alignment = row_alignment(size.gates(), size.dtype);
     if (of_state) alignment = std::min(alignment, row_alignment(size.state(), size.dtype));
-    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
+    prepared->of.products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
   }
   return prepared;
-}
-
-Status composed_recurrent_backward(const KernelContext& context,
-                                   const PreparedProducts& prepared) noexcept {
-  return for_floating(context.inputs[kRecurrentBackwardX].spec.dtype,
-                      [&](auto type) { return Backward<decltype(type)>(context, prepared).run(); });
 }
 
 }  // namespace ebb::cuda

@@ -3,18 +3,14 @@
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cuda/broadcast.h"
+#include "ebb/kernels/cuda/column_sum.h"
 #include "ebb/kernels/cuda/fill.h"
+#include "ebb/kernels/cuda/fold.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/sum_columns.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 
 namespace ebb::cuda {
 namespace {
-
-// Sums whose terms are contiguous rows, or rows of rows.
-template <class Index>
-struct Rows {
-  SumWalk<Index> outer, terms;  // offset of a sum; of its term
-};
 
 template <int N, class T>
 __device__ inline Accumulate<T> sum_of(const Pack<T, N>& x) {
@@ -25,56 +21,37 @@ __device__ inline Accumulate<T> sum_of(const Pack<T, N>& x) {
   return sums[0];
 }
 
-// A group of threads sums a row or a part of one: packs of N, then the remainder one by one.
-template <class Group, int N, class T, class Index>
-__global__ void sum_rows_kernel(const T* in, SumTarget<T> target, Rows<Index> shape, int threads) {
-  __shared__ double scratch[kWarp];
-  const Group group(threads, scratch);
-  for_rows(group, target.results * target.parts, [&](std::int64_t item, bool there) {
-    const std::int64_t part = target.parts == 1 ? 0 : item / target.results;
-    const std::int64_t result = item - part * target.results;
-    const std::int64_t begin = target.begin(part), count = there ? target.end(part) - begin : 0;
-    const T* from = in + shape.outer.offset(result);
-    double total = strided_sum(group.thread(), count / N, group.threads(), [&](std::int64_t i) {
-      return sum_of(load<N>(from + shape.terms.offset(begin + i * N)));
-    });
-    for (std::int64_t i = count / N * N + group.thread(); i < count; i += group.threads())
-      total += convert<double>(from[shape.terms.offset(begin + i)]);
-    total = group.sum(total);
-    if (group.thread() == 0 && there) target.write(part, result, total);
-  });
-}
-
+// Sums, in runs of 8 terms (strided_sum). Packed: a term of a run is a pack of neighbours.
 template <class T, class Index>
-Status sum_rows(cudaStream_t stream, const T* in, const SumTarget<T>& target,
-                const Rows<Index>& shape, int threads, bool packed) noexcept {
-  constexpr int N = kPack<T>;
-  const auto kernel = threads == 0 ? (packed ? sum_rows_kernel<BlockGroup, N, T, Index>
-                                             : sum_rows_kernel<BlockGroup, 1, T, Index>)
-                                   : (packed ? sum_rows_kernel<LaneGroup, N, T, Index>
-                                             : sum_rows_kernel<LaneGroup, 1, T, Index>);
-  const unsigned blocks = blocks_for(target.results * target.parts, rows_of_block(threads));
-  return target.finish(stream,
-                       launch(stream, kernel, blocks, kRowThreads, in, target, shape, threads));
-}
+struct Sum {
+  using State = double;
+  const T* in;
+  T* out;
+  double divisor;
+  bool packed;
+  FoldWalks<Index> walks;
 
-// Builds the walks over the sums and over the terms of each. The innermost axis comes first in its
-// walk. For matrices summed down their columns the columns are in no walk.
-template <class Index, class T>
-Status reduce(cudaStream_t stream, const T* in, const SumTarget<T>& target, const MergedAxes& axes,
-              int threads) noexcept {
-  SumWalk<Index> kept, reduced;
-  if (axes.inner_reduced) reduced.add(axes.inner, {1});
-  for (int g = 0; g < axes.groups; ++g)
-    (axes.reduced[g] ? reduced : kept).add(axes.size[g], {axes.stride[g]});
-  if (!axes.inner_reduced) {
-    const Columns<Index> columns{kept, reduced, axes.outer_kept, axes.inner};
-    return sum_columns(stream, in, target, columns, threads);
+  __device__ double none() const { return 0; }
+  __device__ double gather(std::int64_t result, std::int64_t begin, std::int64_t end, int lane,
+                           int lanes) const {
+    const T* const from = in + walks.kept.offset(result);
+    const auto at = [&](std::int64_t i) { return from + walks.reduced.offset(i); };
+    if (!packed)
+      return strided_sum(begin + lane, end, lanes,
+                         [&](std::int64_t i) { return static_cast<Accumulate<T>>(*at(i)); });
+    constexpr int N = kPack<T>;
+    const std::int64_t packs = (end - begin) / N;
+    double total = strided_sum(lane, packs, lanes,
+                               [&](std::int64_t i) { return sum_of(load<N>(at(begin + i * N))); });
+    for (std::int64_t i = begin + packs * N + lane; i < end; i += lanes)
+      total += convert<double>(*at(i));
+    return total;
   }
-  constexpr int N = kPack<T>;
-  const bool packed = takes_packs<N>(in) && (axes.inner % N == 0 || axes.groups == 0);
-  return sum_rows(stream, in, target, Rows<Index>{kept, reduced}, threads, packed);
-}
+  __device__ void merge(double& total, double other) const { total += other; }
+  __device__ void write(std::int64_t result, double total) const {
+    out[result] = convert<T>(total / divisor);
+  }
+};
 
 Status reduce(const KernelContext& context, const Reduction& reduction) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
@@ -82,20 +59,41 @@ Status reduce(const KernelContext& context, const Reduction& reduction) {
   if (results == 0) return {};
   const double divisor = reduction.divisor(count, results);
   cudaStream_t stream = stream_of(context);
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    if (count == 0) return fill_with(stream, out.as<T>(), convert<T>(0 / divisor), results);
-    if (count == results && divisor == 1) return copy_bytes(stream, out, in);
-    const MergedAxes merged(in.spec.shape, reduction.axes);
-    const SumPlan plan = plan_sum(merged);
-    const SumTarget<T> target(plan, out.as<T>(), divisor, context.workspace);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
+    if (count == results && divisor == 1) return copy(stream, out.data, in.data, bytes_of(out));
+    const MergedAxes axes(in.spec.shape, reduction.axes);
+    const T* const from = in.as<const T>();
+    constexpr int N = kPack<T>;
+    const bool packed =
+        axes.inner_reduced && takes_packs<N>(from) && (axes.inner % N == 0 || axes.groups == 0);
     return with_index(count, [&]<class Index>(Index) {
-      return reduce<Index>(stream, in.as<const T>(), target, merged, plan.threads);
+      return fold(stream, Sum<T, Index>{from, out.as<T>(), divisor, packed, FoldWalks<Index>(axes)},
+                  plan_sum(axes), context.workspace);
     });
   });
 }
 
 }  // namespace
+
+template <class T>
+Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
+                  void* workspace) noexcept {
+  return with_index(rows * columns, [&]<class Index>(Index) {
+    Sum<T, Index> of{in, out, 1, false, {}};
+    of.walks.kept.add(columns, {1});
+    of.walks.reduced.add(rows, {columns});
+    return fold(stream, of, plan_columns(1, rows, columns), workspace);
+  });
+}
+
+#define EBB_COLUMN_SUM(T)                                                            \
+  template Status column_sum(cudaStream_t, const T*, T*, std::int64_t, std::int64_t, \
+                             void*) noexcept;
+EBB_COLUMN_SUM(float)
+EBB_COLUMN_SUM(double)
+EBB_COLUMN_SUM(Float16)
+EBB_COLUMN_SUM(BFloat16)
+#undef EBB_COLUMN_SUM
 
 Status sum(const KernelContext& context) {
   if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
@@ -118,8 +116,7 @@ Status broadcast_like(const KernelContext& context) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
   const double divisor = reduction.divisor(count, in.elements());
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     return broadcast(functors::Divide(), stream_of(context),
                      {Operand<T>{in.as<const T>()}, Operand<T>::of(divisor)}, out.as<T>(),
                      BroadcastWalk(shape, kept, Shape()), count);

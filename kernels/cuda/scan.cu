@@ -3,8 +3,8 @@
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/index.h"
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/group.h"
+#include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {
 namespace {

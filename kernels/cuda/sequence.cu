@@ -1,7 +1,6 @@
 #include "ebb/core/kernels/sequence.h"
 
 #include "ebb/kernels/cuda/for_each.h"
-#include "ebb/kernels/cuda/indices.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"
 

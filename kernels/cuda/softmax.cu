@@ -6,7 +6,7 @@ namespace ebb::cuda {
 namespace {
 
 // A group of threads takes a row, whose elements are `inner` apart.
-template <class Group, class T>
+template <class T>
 __global__ void softmax_kernel(const T* in, T* out, SoftmaxView view, bool log, int threads) {
   using A = Accumulate<T>;
   __shared__ double scratch[kWarp];
@@ -32,12 +32,10 @@ Status run(const KernelContext& context, bool log) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const SoftmaxView view(in.spec.shape, context.attribute<SoftmaxAttributes>());
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     // Neighbouring threads have neighbouring elements: of one row, or each of another row.
     const int threads = view.inner < kWarp ? threads_of_row(view.classes) : 1;
-    const auto kernel = threads == 0 ? softmax_kernel<BlockGroup, T> : softmax_kernel<LaneGroup, T>;
-    return launch(stream_of(context), kernel,
+    return launch(stream_of(context), softmax_kernel<T>,
                   blocks_for(view.outer * view.inner, rows_of_block(threads)), kRowThreads,
                   in.as<const T>(), out.as<T>(), view, log, threads);
   });

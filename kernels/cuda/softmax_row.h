@@ -7,7 +7,6 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/plans/reduce_plan.h"
-#include "ebb/kernels/cuda/strided_sum.h"
 
 namespace ebb::cuda {
 
@@ -21,7 +20,7 @@ __device__ inline A exp_of_difference(A x, A shift) {
   return y > 0 ? y * (1 + lost) : y;
 }
 
-template <class Group, class T>
+template <class T>
 __device__ inline Accumulate<T> largest_score(const Group& group, const T* row, std::int64_t count,
                                               std::int64_t step = 1) {
   using A = Accumulate<T>;
@@ -35,14 +34,14 @@ __device__ inline Accumulate<T> largest_score(const Group& group, const T* row, 
 
 // The sum of exp(row[j] - shift). kExact uses exact differences, for results that are made of the
 // terms.
-template <bool kExact, class Group, class T>
+template <bool kExact, class T>
 __device__ inline double sum_of_exponentials(const Group& group, const T* row, std::int64_t count,
                                              Accumulate<T> shift, std::int64_t step = 1) {
-  return group.sum(strided_sum(group.thread(), count, group.threads(), [&](std::int64_t j) {
+  return group.sum(count, [&](std::int64_t j) {
     const auto x = static_cast<Accumulate<T>>(row[j * step]);
     if constexpr (kExact) return exp_of_difference(x, shift);
     return std::exp(x - shift);
-  }));
+  });
 }
 
 }  // namespace ebb::cuda

@@ -1,5 +1,4 @@
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/order_key.h"
 #include "ebb/kernels/cuda/plans/sort_plan.h"
@@ -26,8 +25,7 @@ struct SortedRows {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sort_tiles_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
-  __shared__ std::uint64_t keys[kSortTile];
-  __shared__ std::int32_t positions[kSortTile];  // within the tile
+  __shared__ First elements[kSortTile];
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t tiles = divide_up(work.size, kSortTile);
   for (std::int64_t item = blockIdx.x; item < work.rows * tiles; item += gridDim.x) {
@@ -36,28 +34,24 @@ __global__ void __launch_bounds__(kThreads)
     const int there = rest < kSortTile ? static_cast<int>(rest) : kSortTile;
     int width = 2;
     while (width < there) width *= 2;
-    for (int i = thread; i < width; i += kThreads) {
-      keys[i] = i < there ? work.at(row, first + i).key : 0;
-      positions[i] = i;
-    }
+    for (int i = thread; i < width; i += kThreads)
+      elements[i] = i < there ? work.at(row, first + i) : First{0, first + i};
     __syncthreads();
     for (int run = 2; run <= width; run *= 2)
       for (int apart = run / 2; apart > 0; apart /= 2) {
         for (int pair = thread; pair < width / 2; pair += kThreads) {
           const int a = pair / apart * 2 * apart + pair % apart, b = a + apart;
           const bool upwards = (a & run) == 0;
-          const First x{keys[a], positions[a]}, y{keys[b], positions[b]};
+          const First x = elements[a], y = elements[b];
           if (y.is_before(x) == upwards) {
-            keys[a] = y.key;
-            keys[b] = x.key;
-            positions[a] = static_cast<std::int32_t>(y.position);
-            positions[b] = static_cast<std::int32_t>(x.position);
+            elements[a] = y;
+            elements[b] = x;
           }
         }
         __syncthreads();
       }
     for (int i = thread; i < there; i += kThreads)
-      if (first + i < count) out[row * count + first + i] = first + positions[i];
+      if (first + i < count) out[row * count + first + i] = elements[i].position;
     __syncthreads();
   }
 }
@@ -95,8 +89,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     select_first_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
-  __shared__ std::uint64_t keys[kThreads];
-  __shared__ std::int64_t positions[kThreads];
+  __shared__ First firsts[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
   for (std::int64_t row = blockIdx.x; row < work.rows; row += gridDim.x) {
     First last{~std::uint64_t{0}, -1};
@@ -107,19 +100,14 @@ __global__ void __launch_bounds__(kThreads)
         if (key > last.key || (key == last.key && i <= last.position)) continue;
         if (key > first.key || first.position > i) first = {key, i};
       }
-      keys[thread] = first.key;
-      positions[thread] = first.position;
+      firsts[thread] = first;
       __syncthreads();
       for (int half = kThreads / 2; half > 0; half /= 2) {
-        if (thread < half) {
-          const First other{keys[thread + half], positions[thread + half]};
-          if (other.is_before(first)) first = other;
-          keys[thread] = first.key;
-          positions[thread] = first.position;
-        }
+        if (thread < half && firsts[thread + half].is_before(firsts[thread]))
+          firsts[thread] = firsts[thread + half];
         __syncthreads();
       }
-      last = {keys[0], positions[0]};
+      last = firsts[0];
       if (thread == 0) out[row * count + k] = last.position;
       __syncthreads();
     }

@@ -5,8 +5,7 @@
 
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/fill.h"
-#include "ebb/kernels/cuda/fold_axes.h"
+#include "ebb/kernels/cuda/fold.h"
 
 namespace ebb::cuda {
 namespace {
@@ -81,7 +80,8 @@ struct Statistic {
     if (kind == Kind::norm1 || kind == Kind::product) return state.sum;
     if (kind == Kind::norm2) return std::sqrt(state.sum);
     if (kind == Kind::logsumexp) return std::log(state.sum) + state.center;
-    const double variance = state.sum / (state.count - correction);  // at least one element
+    if (state.count == 0) return std::numeric_limits<double>::quiet_NaN();
+    const double variance = state.sum / (state.count - correction);
     return kind == Kind::variance ? variance : std::sqrt(variance);
   }
 };
@@ -89,19 +89,10 @@ struct Statistic {
 }  // namespace
 
 Status statistic(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const Buffer& out = context.outputs[0];
   const auto& how = context.attribute<StatisticAttributes>();
   if (out.elements() == 0) return {};
   return for_floating(out.spec.dtype, [&]<class T>(T) {
-    if (in.elements() == 0) {
-      constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-      constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      const double of_nothing = how.kind == Kind::product                            ? 1
-                                : how.kind == Kind::logsumexp                        ? -kInfinity
-                                : how.kind == Kind::norm1 || how.kind == Kind::norm2 ? 0
-                                                                                     : kNaN;
-      return fill_with(stream_of(context), out.as<T>(), convert<T>(of_nothing), out.elements());
-    }
     return fold_axes<T>(context, how.axes,
                         Statistic<T>{out.as<T>(), how.kind, static_cast<double>(how.correction)});
   });

@@ -1,8 +1,9 @@
-// The stream that a kernel launches into.
+// The stream that a kernel launches into, and CUDA's answer to a call.
 #pragma once
 #include <cuda_runtime.h>
 
 #include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/status.h"
 
 namespace ebb::cuda {
 
@@ -17,6 +18,13 @@ class DeviceStream : public Stream {
 
 inline cudaStream_t stream_of(const KernelContext& context) noexcept {
   return static_cast<const DeviceStream*>(context.stream)->get();
+}
+
+inline Status answer(cudaError_t error, const char* problem) noexcept {
+  if (error == cudaSuccess) [[likely]]
+    return {};
+  static_cast<void>(cudaGetLastError());  // clear it, or the next call would report it too
+  return Status::fail(problem, static_cast<int>(error));
 }
 
 }  // namespace ebb::cuda

@@ -1,6 +1,6 @@
 // Clears and copies memory in a stream; EBB_TRY for a series of such calls.
 #pragma once
-#include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/stream.h"
 
 // Returns the status of `expression` if it failed, which skips the rest of the function.
 #define EBB_TRY(expression)                               \
@@ -14,9 +14,9 @@ inline Status clear(cudaStream_t stream, void* data, std::size_t bytes) noexcept
   if (bytes == 0) return {};
   return answer(cudaMemsetAsync(data, 0, bytes, stream), "memory could not be cleared");
 }
-// A null `from` counts as zeros; with a null `to` nothing is done.
+// A null `from` counts as zeros; with a null `to`, or both the same, nothing is done.
 inline Status copy(cudaStream_t stream, void* to, const void* from, std::size_t bytes) noexcept {
-  if (to == nullptr || bytes == 0) return {};
+  if (to == nullptr || to == from || bytes == 0) return {};
   if (from == nullptr) return clear(stream, to, bytes);
   return answer(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream),
                 "memory could not be copied");

@@ -126,10 +126,10 @@ Status strided_copy(cudaStream_t stream, const void* from, void* to,
   });
 }
 
-Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer& out,
-                    const StridedWalk& walk) noexcept {
+Status strided_copy(const KernelContext& context, const StridedWalk& walk) noexcept {
+  const Buffer& out = context.outputs[0];
   if (out.elements() == 0) return {};
-  return strided_copy(stream_of(context), in.data, out.data, walk);
+  return strided_copy(stream_of(context), context.inputs[0].data, out.data, walk);
 }
 
 Status strided_store(cudaStream_t stream, const void* from, void* to,
@@ -141,8 +141,8 @@ Status strided_store(cudaStream_t stream, const void* from, void* to,
   });
 }
 
-Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
-           const StridedWalk& walk, double value) noexcept {
+Status put(const KernelContext& context, const StridedWalk& walk, double value) noexcept {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const Status status = fill_around(context, in, out, walk, value, fill);
   if (!status.ok() || in.elements() == 0) return status;
   return strided_store(stream_of(context), in.data, out.data, walk);

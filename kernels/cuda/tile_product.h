@@ -1,14 +1,13 @@
 // Shared by kernels that multiply tile by tile. A block of 16 x 16 threads has a tile of 64 x 64
-// sums; each thread has 4 x 4 of them, 16 apart, so that neighbours write side by side. gemm_own.cu
-// is the plain product; here the factors are functions.
+// sums; each thread has 4 x 4 of them, 16 apart, so that neighbours write side by side.
 #pragma once
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 
-#include "ebb/kernels/cuda/any_divider.h"
-#include "ebb/kernels/cuda/grid.h"
+#include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
 
@@ -29,8 +28,8 @@ struct ProductTiles {
 
   ProductTiles(std::int64_t rows, std::int64_t columns, std::int64_t products) noexcept
       : count(divide_up(rows, kTileSide) * divide_up(columns, kTileSide) * products),
-        by_across(divide_up(std::max<std::int64_t>(1, columns), kTileSide)),
-        by_down(divide_up(std::max<std::int64_t>(1, rows), kTileSide)) {}
+        by_across(divide_up(columns, kTileSide)),
+        by_down(divide_up(rows, kTileSide)) {}
 
   __host__ unsigned blocks() const noexcept {
     constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
@@ -91,6 +90,54 @@ __device__ inline void for_sums(A (&sums)[kTileEach][kTileEach], const Body& bod
   for (int j = 0; j < kTileEach; ++j)
     for (int i = 0; i < kTileEach; ++i)
       body(y + i * kTileThreads, x + j * kTileThreads, sums[i][j]);
+}
+
+// Computes of.batch products c [m, n] = a [m, k] b [k, n] whose factors and results are functions:
+//   a(product, row, depth), b(product, fixed(..), ..), put(product, row, column, sum)
+//   begin(product), end(product): the depths that are summed
+// Neighbouring threads load neighbouring depths where kADepthIsRow or kBDepthIsRow, else rows of a
+// or columns of b. A thread loads one depth or one column of b's tile: fixed() has what depends on
+// that alone, and b() gets the other of the two.
+template <class P>
+__global__ void __launch_bounds__(kTileThreads* kTileThreads)
+    tile_product_kernel(const P of, const ProductTiles tiles) {
+  using A = typename P::A;
+  constexpr int kDepth = 16;
+  __shared__ TileFactors<A, kDepth> tile;
+  for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
+    const auto [product, row, column] = tiles.position(at);
+    A sums[kTileEach][kTileEach] = {};
+    decltype(of.fixed(column)) fixed = {};
+    const std::int64_t own_column = column + static_cast<int>(threadIdx.x) % kTileSide;
+    if (!P::kBDepthIsRow && own_column < of.n) fixed = of.fixed(own_column);
+    const std::int64_t end = of.end(product);
+    for (std::int64_t depth = of.begin(product); depth < end; depth += kDepth) {
+      for_tile<kDepth, P::kADepthIsRow, P::kUnroll>([&](int d, int line) {
+        tile.a[d][line] =
+            row + line < of.m && depth + d < end ? of.a(product, row + line, depth + d) : A(0);
+      });
+      const std::int64_t own_depth = depth + static_cast<int>(threadIdx.x) % kDepth;
+      if (P::kBDepthIsRow && own_depth < end) fixed = of.fixed(own_depth);
+      for_tile<kDepth, P::kBDepthIsRow, P::kUnroll>([&](int d, int line) {
+        tile.b[d][line] = column + line < of.n && depth + d < end
+                              ? of.b(product, fixed, P::kBDepthIsRow ? column + line : depth + d)
+                              : A(0);
+      });
+      __syncthreads();
+      add_products(tile, sums);
+      __syncthreads();
+    }
+    for_sums(sums, [&](int i, int j, A sum) {
+      if (row + i < of.m && column + j < of.n) of.put(product, row + i, column + j, sum);
+    });
+  }
+}
+
+template <class P>
+Status multiply_tiles(cudaStream_t stream, const P& of) noexcept {
+  const ProductTiles tiles(of.m, of.n, of.batch);
+  return launch(stream, tile_product_kernel<P>, tiles.blocks(), kTileThreads * kTileThreads, of,
+                tiles);
 }
 
 }  // namespace ebb::cuda

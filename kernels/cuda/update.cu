@@ -3,6 +3,7 @@
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cuda/broadcast.h"
 #include "ebb/kernels/cuda/fill.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 #include "ebb/kernels/cuda/words.h"
 
 namespace ebb::cuda {
@@ -36,8 +37,7 @@ struct AssignIf {
 Status assign_if(cudaStream_t stream, const Buffer& to, const void* from,
                  const Buffer& ready) noexcept {
   const std::size_t bytes = bytes_of(to);
-  return with_words(bytes, {to.data, from}, [&](auto word) {
-    using W = decltype(word);
+  return with_words(bytes, {to.data, from}, [&]<class W>(W) {
     const AssignIf<W> body{to.as<W>(), static_cast<const W*>(from), ready.as<const bool>()};
     return for_each<1>(stream, body, static_cast<std::int64_t>(bytes / sizeof(W)), true);
   });
@@ -69,15 +69,16 @@ Status clear_if(const KernelContext& context) {
 
 Status add_assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  return for_floating(a.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    return zip_flat(functors::Add(), stream_of(context), Operand<T>{a.as<const T>()},
-                    Operand<T>{b.as<const T>()}, a.as<T>(), a.elements());
+  return for_floating(a.spec.dtype, [&]<class T>(T) {
+    return compute_each(functors::Add(), stream_of(context),
+                        {Operand<T>{a.as<const T>()}, Operand<T>{b.as<const T>()}}, a.as<T>(),
+                        a.elements(), FlatWalk<2>{}, true);
   });
 }
 
 Status assign(const KernelContext& context) {
-  return copy_bytes(stream_of(context), context.inputs[0], context.inputs[1]);
+  const Buffer &a = context.inputs[0], &b = context.inputs[1];
+  return copy(stream_of(context), a.data, b.data, bytes_of(a));
 }
 
 Status assign_if(const KernelContext& context) {

@@ -9,8 +9,9 @@
 
 namespace ebb::cuda {
 
-// Division by a number known at launch. For numbers below 2^31 it is a multiplication (after
-// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
+// Division by a number known at launch; 0, the size of an axis without elements, counts as 1. For
+// numbers below 2^31 it is a multiplication (after Granlund and Montgomery, "Division by invariant
+// integers using multiplication", PLDI 1994).
 template <class Index>
 struct Divider;
 
@@ -19,7 +20,8 @@ struct Divider<std::uint32_t> {
   std::uint32_t divisor = 1, multiplier = 1, shift = 0;
 
   Divider() = default;
-  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint32_t>(number)) {
+  explicit Divider(std::int64_t number) noexcept
+      : divisor(static_cast<std::uint32_t>(number == 0 ? 1 : number)) {
     while ((std::uint64_t{1} << shift) < divisor) ++shift;
     const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
     multiplier = static_cast<std::uint32_t>((rest << 32) / divisor + 1);
@@ -30,14 +32,33 @@ struct Divider<std::uint32_t> {
   }
 };
 
+// The same for numbers below 2^63. A 64-bit division takes registers that kernels of many sums do
+// not have.
 template <>
 struct Divider<std::uint64_t> {
-  std::uint64_t divisor = 1;
+  std::uint64_t divisor = 1, multiplier = 1;
+  unsigned shift = 0;
 
   Divider() = default;
-  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint64_t>(number)) {}
-  __device__ std::uint64_t quotient(std::uint64_t n) const { return n / divisor; }
+  explicit Divider(std::int64_t number) noexcept
+      : divisor(static_cast<std::uint64_t>(number == 0 ? 1 : number)) {
+    while (shift < 63 && (std::uint64_t{1} << shift) < divisor) ++shift;
+    const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
+    __extension__ typedef unsigned __int128 Wide;
+    multiplier = static_cast<std::uint64_t>((Wide{rest} << 64) / divisor + 1);
+  }
+  __device__ std::uint64_t quotient(std::uint64_t n) const {
+    return (__umul64hi(n, multiplier) + n) >> shift;
+  }
+  // Returns the quotient; n becomes the remainder.
+  __device__ std::int64_t divide(std::int64_t& n) const {
+    const auto number = static_cast<std::uint64_t>(n);
+    const std::uint64_t result = quotient(number);
+    n = static_cast<std::int64_t>(number - result * divisor);
+    return static_cast<std::int64_t>(result);
+  }
 };
+using AnyDivider = Divider<std::uint64_t>;
 
 // Calls f with the type of index for which Divider is quickest among those for indices below
 // `count`.

@@ -124,8 +124,7 @@ MemoryNeeds recurrent_memory(const MemoryQuery& query) {
   const std::size_t work =
       largest_bytes(RecurrentForwardProducts(size, keep, sequence).shapes, query.profile);
   MemoryNeeds needs;
-  static_cast<void>(for_floating(size.dtype, [&](auto type) -> Status {
-    using T = decltype(type);
+  static_cast<void>(for_floating(size.dtype, [&]<class T>(T) -> Status {
     needs.workspace_bytes = RecurrentForwardSpace<T>(size, keep, sequence, work, nullptr).bytes;
     needs.reserve_bytes = RecurrentReserve<T>(size, nullptr).bytes;
     if (!suits_cudnn(size, query.profile)) return {};
@@ -145,8 +144,7 @@ MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
       std::max(largest_bytes(RecurrentBackwardProducts(size).shapes, query.profile),
                column_sum_bytes(size.rows(), size.gates()));
   MemoryNeeds needs;
-  static_cast<void>(for_floating(size.dtype, [&](auto type) -> Status {
-    using T = decltype(type);
+  static_cast<void>(for_floating(size.dtype, [&]<class T>(T) -> Status {
     needs.workspace_bytes = RecurrentBackwardSpace<T>(size, destroys, work, nullptr).bytes;
     if (suits_cudnn(size, query.profile))
       needs.workspace_bytes =

@@ -45,7 +45,8 @@ struct RowMeanPlan {
 // `results` sums of `terms` each.
 struct SumPlan {
   std::int64_t results = 1, terms = 1;
-  int threads = 0;         // rows: threads of a sum, as threads_of_row; columns: sums side by side
+  int width = 1;           // sums that a block makes at a time
+  bool by_rows = false;    // a sum's threads are neighbours, else neighbours have different sums
   std::int64_t parts = 1;  // of each sum; a second kernel adds them up
   std::int64_t part = 1;   // terms of a part; the last may have fewer
 
@@ -68,8 +69,12 @@ struct SumPlan {
 
 // Sums along rows: neighbouring threads have neighbouring terms.
 constexpr SumPlan plan_rows(std::int64_t results, std::int64_t terms) noexcept {
-  SumPlan plan{.results = results, .terms = terms, .threads = threads_of_row(terms), .part = terms};
-  if (plan.threads == 0) plan.cut(results, 16 * kRowThreads);
+  SumPlan plan{.results = results,
+               .terms = terms,
+               .width = rows_of_block(threads_of_row(terms)),
+               .by_rows = true,
+               .part = terms};
+  if (plan.width == 1) plan.cut(results, 16 * kRowThreads);
   return plan;
 }
 
@@ -77,10 +82,9 @@ constexpr SumPlan plan_rows(std::int64_t results, std::int64_t terms) noexcept {
 // neighbouring columns.
 constexpr SumPlan plan_columns(std::int64_t outer, std::int64_t terms,
                                std::int64_t columns) noexcept {
-  SumPlan plan{.results = outer * columns, .terms = terms, .threads = 1};
-  while (plan.threads < 32 && plan.threads < columns) plan.threads *= 2;
-  plan.cut(outer * ((columns + plan.threads - 1) / plan.threads),
-           16 * (kRowThreads / plan.threads));
+  SumPlan plan{.results = outer * columns, .terms = terms};
+  while (plan.width < 32 && plan.width < columns) plan.width *= 2;
+  plan.cut(outer * ((columns + plan.width - 1) / plan.width), 16 * (kRowThreads / plan.width));
   return plan;
 }
 
@@ -89,7 +93,7 @@ inline SumPlan plan_sum(const MergedAxes& axes) noexcept {
                             : plan_columns(axes.outer_kept, axes.outer_reduced, axes.inner);
 }
 
-// Workspace of kernels/cuda/fold_axes.h, for states of `state` bytes.
+// Workspace of fold_axes() in kernels/cuda/fold.h, for states of `state` bytes.
 inline std::size_t fold_bytes(const Shape& shape, std::uint32_t axes, std::size_t state) noexcept {
   const SumPlan plan = plan_sum(MergedAxes(shape, axes));
   return plan.workspace_bytes() / sizeof(double) * state;

@@ -30,7 +30,6 @@ namespace ebb::cuda {
   FUNCTION(cublasLtCreate)                       \
   FUNCTION(cublasLtDestroy)                      \
   FUNCTION(cublasLtGetVersion)                   \
-  FUNCTION(cublasLtGetStatusString)              \
   FUNCTION(cublasLtMatmulDescCreate)             \
   FUNCTION(cublasLtMatmulDescDestroy)            \
   FUNCTION(cublasLtMatmulDescSetAttribute)       \
@@ -78,7 +77,6 @@ class CublasLtHandle {
   FUNCTION(cudnnDestroy)                  \
   FUNCTION(cudnnSetStream)                \
   FUNCTION(cudnnGetVersion)               \
-  FUNCTION(cudnnGetErrorString)           \
   FUNCTION(cudnnCreateTensorDescriptor)   \
   FUNCTION(cudnnDestroyTensorDescriptor)  \
   FUNCTION(cudnnSetTensorNdDescriptor)    \
