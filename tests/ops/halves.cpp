@@ -259,20 +259,4 @@ TEST_CASE("Initial values of 16 bits are those of double, rounded, below their b
   }
 }
 
-TEST_CASE("Normal draws, masks and dropout of 16 bits are those of float") {
-  for (const DType half : kHalves) {
-    const auto both = [&](const auto& draw) {
-      set_seed(Seed{9});
-      const Floats of_half = floats(draw(half));
-      set_seed(Seed{9});
-      CHECK(of_half == floats(cast(draw(DType::f32), half)));
-    };
-    both([](DType dtype) { return normal({999}, {.mean = 1, .dtype = dtype}); });
-    both([](DType dtype) { return bernoulli({999}, {.probability = 0.3, .dtype = dtype}); });
-    both([](DType dtype) {
-      return dropout(Tensor::full({999}, 1.25, dtype), 0.3, Phase::training);
-    });
-  }
-}
-
 }  // namespace ebb::tests

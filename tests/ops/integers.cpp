@@ -179,11 +179,4 @@ TEST_CASE("Of nothing none is true and all are, and its sum is 0") {
   CHECK(sum(none, 0).to_vector<std::int64_t>() == Longs{0, 0, 0});
 }
 
-TEST_CASE("any and all take bool") {
-  const Tensor x = Tensor::zeros({2, 3});
-  CHECK_ERROR(any(x), ShapeError, "[any] takes bool (a comparison gives it: x != 0)");
-  CHECK_ERROR(all(x, 0), ShapeError, "[all] takes bool");
-  CHECK_ERROR(all(x > 0, 2), ShapeError, "[all] there is no axis 2");
-}
-
 }  // namespace ebb::tests

@@ -102,26 +102,6 @@ TEST_CASE("Small losses are as accurate as large ones, and large ones do not ove
   CHECK(std::isnan(values_of(huber(Tensor::from({kNaN64}), Tensor::from({1.0})))[0]));
 }
 
-TEST_CASE("A loss of tensors of two shapes names itself, the shapes and the line") {
-  const Tensor a = Tensor::zeros({2, 3}), b = Tensor::zeros({2, 1});
-  const auto refuses = [&](const char* name, auto loss) {
-    CHECK_ERROR(loss(Operand(a, {"model.cpp", 42}), b), ShapeError,
-                std::string("[") + name +
-                    "] takes two inputs of one shape; inputs are f32[2, 3], f32[2, 1] "
-                    "(model.cpp:42)");
-  };
-  refuses("mse", [](const Operand& x, const Tensor& y) { return mse(x, y); });
-  refuses("mae", [](const Operand& x, const Tensor& y) { return mae(x, y); });
-  refuses("huber", [](const Operand& x, const Tensor& y) { return huber(x, y); });
-  refuses("smooth_l1", [](const Operand& x, const Tensor& y) { return smooth_l1(x, y); });
-  refuses("kl_divergence", [](const Operand& x, const Tensor& y) { return kl_divergence(x, y); });
-  refuses("binary_cross_entropy_with_logits",
-          [](const Operand& x, const Tensor& y) { return binary_cross_entropy_with_logits(x, y); });
-  const int run = __LINE__ + 1;
-  const auto wrong = [&] { return huber(a, b); };
-  CHECK_ERROR(wrong(), ShapeError, ":" + std::to_string(run) + ")");
-}
-
 TEST_CASE("Losses refuse options that make no sense") {
   const Tensor a = Tensor::zeros({2, 3}), labels = Tensor::from({0, 1});
   CHECK_ERROR(huber(a, a, {.delta = 0}), Error, "[huber] takes a delta above 0");

@@ -165,31 +165,6 @@ TEST_CASE("One of very many inputs has its gradients of both orders, in both mod
     }
 }
 
-TEST_CASE("All of very many inputs have their gradients at once, in both modes") {
-  const std::size_t count = 200;
-  for (const bool recomputed : {false, true}) {
-    const auto loss = [&](const Tensors& in) {
-      const auto function = [](const Tensors& x) -> Tensors {
-        return {applied(sum_of_squares_op, x)};
-      };
-      return sum(recomputed ? recompute(function, in)[0] : function(in)[0]);
-    };
-    Tensors leaves;
-    Graph graph;
-    Tensors nodes;
-    Feeds feeds;
-    Lists twice;
-    for (std::size_t i = 0; i < count; ++i) {
-      leaves.push_back(values_of_input(i).with_grad());
-      nodes.push_back(graph.placeholder("x" + std::to_string(i), DType::f32, {2}));
-      feeds.push_back({nodes[i], values_of_input(i)});
-      twice.push_back((values_of_input(i) * 2).to_vector<float>());
-    }
-    CHECK(values_of(gradients(loss(leaves), leaves)) == twice);
-    CHECK(values_of(Session(graph).run(gradients(loss(nodes), nodes), feeds)) == twice);
-  }
-}
-
 TEST_CASE("Of very many inputs the tape keeps those that the gradient reads, and nothing else") {
   constexpr std::int64_t kElements = 1000;
   for (const std::size_t k : kPlaces) {

@@ -1,6 +1,7 @@
 #include "ebb/tests/ops/samples.h"
 
 #include "ebb/core/ops/all_operators.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/optim/all_operators.h"
 
 namespace ebb::tests {
@@ -9,6 +10,13 @@ std::vector<const OpDef*> every_operator() {
   std::vector<const OpDef*> all(all_operators().begin(), all_operators().end());
   all.insert(all.end(), optim::all_operators().begin(), optim::all_operators().end());
   return all;
+}
+
+std::function<Tensors(const Tensors&)> applying(const OpDef& op, const Attributes& attributes) {
+  return [&op, attributes](const Tensors& in) {
+    const std::vector<Input> given(in.begin(), in.end());
+    return apply(op, given, attributes, {});
+  };
 }
 
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,

@@ -73,6 +73,9 @@ inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> 
   return on_emulated_cuda() ? std::vector{of_float.front(), of_float.back()} : of_float;
 }
 
+// Call of an operator with the inputs of its sample.
+std::function<Tensors(const Tensors&)> applying(const OpDef& op, const Attributes& attributes = {});
+
 // Sample of an operator with one result that takes every dtype.
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
                      std::function<Tensors(const Tensors&)> call, bool any_shape = false);

@@ -9,19 +9,6 @@ bool reduces(const Reduction& reduction, std::size_t axis) {
   return (reduction.axes >> axis & 1) != 0;
 }
 
-// `dims` without the reduced axes. With `keep`, reduced axes stay as `in_place_of_reduced`.
-template <class Dims>
-Index remaining(const Dims& dims, const Reduction& reduction, std::int64_t in_place_of_reduced) {
-  Index left;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (!reduces(reduction, axis))
-      left.push_back(dims[axis]);
-    else if (reduction.keep)
-      left.push_back(in_place_of_reduced);
-  }
-  return left;
-}
-
 // Number of elements of `large` that are summed into one.
 double count(const Shape& large, const Reduction& reduction) {
   double n = 1;
@@ -31,11 +18,15 @@ double count(const Shape& large, const Reduction& reduction) {
 }
 
 Array sum_over(const Array& x, const Reduction& reduction, bool mean) {
-  const Index dims = remaining(x.shape.dims(), reduction, 1);
-  Array out{Shape(std::span<const std::int64_t>(dims))};
+  Shape shape;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    const bool reduced = reduces(reduction, static_cast<std::size_t>(axis));
+    if (!reduced || reduction.keep) shape.push_back(reduced ? 1 : x.shape[axis]);
+  }
+  Array out(shape);
   std::int64_t next = 0;
   for_each_index(x.shape, [&](const Index& index) {
-    out[position(out.shape, remaining(index, reduction, 0))] += x[next++];
+    out[position(shape, without_axes(index, reduction.axes, reduction.keep))] += x[next++];
   });
   if (mean)
     for (double& value : out.values) value /= count(x.shape, reduction);
@@ -164,7 +155,7 @@ void add_reduce_references(References& references) {
     Array out(a[1].shape);
     std::int64_t next = 0;
     for_each_index(out.shape, [&](const Index& index) {
-      const Index from = remaining(index, reduction, 0);
+      const Index from = without_axes(index, reduction.axes, reduction.keep);
       out[next++] =
           a[0][position(a[0].shape, from)] / (reduction.mean ? count(out.shape, reduction) : 1);
     });

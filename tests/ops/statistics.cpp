@@ -168,19 +168,6 @@ TEST_CASE("statistics that make no sense are refused, in words") {
   CHECK_ERROR(wrong(), ShapeError, "statistics.cpp:" + std::to_string(here) + ")");
 }
 
-TEST_CASE("A product is that of its elements, in any dtype, and of nothing 1") {
-  const DType dtype = GENERATE(DType::f32, DType::f64, DType::f16, DType::bf16);
-  const Tensor x = cast(Tensor::from({{1.5, -2., 4.}, {0., 3., 0.5}}), dtype);
-  CHECK(doubles(prod(x)) == Doubles{0});
-  CHECK(doubles(prod(x, 1)) == Doubles{-12, 0});
-  CHECK(doubles(prod(x, 0)) == Doubles{0, -6, 2});
-  CHECK(prod(x, {.axes = {1}, .keep = true}).shape() == Shape{2, 1});
-  CHECK(doubles(prod(Tensor::zeros({0, 2}, dtype), 0)) == Doubles{1, 1});
-  CHECK(prod(Tensor::zeros({0, 2}, dtype), 1).shape() == Shape{0});
-  CHECK_ERROR(prod(Tensor::from({1, 2})), ShapeError, "[prod]");
-  CHECK_ERROR(prod(x, 2), ShapeError, "[prod] there is no axis 2");
-}
-
 TEST_CASE("The gradient of a product takes no more at once than two f64 of its size") {
   const Tensor x = Tensor::full({64, 1024}, 1.5).with_grad();
   const std::size_t before = memory::stats(Device::cpu()).allocated.current;
