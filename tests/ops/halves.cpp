@@ -26,7 +26,7 @@ constexpr DType kHalves[] = {DType::f16, DType::bf16};
 Tensor of(const Floats& values, DType dtype) {
   return cast(Tensor::from(values, {static_cast<std::int64_t>(values.size())}), dtype);
 }
-Floats floats(const Tensor& x) { return cast(x, DType::f32).to_vector<float>(); }
+Floats floats(const Tensor& x) { return x.to_vector<float>(); }
 
 // Converts a double that float represents. Builds denormals from their bits, since compute threads
 // flush them to zero.

@@ -29,7 +29,7 @@ using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 using Longs = std::vector<std::int64_t>;
 
-Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+Doubles doubles(const Tensor& x) { return x.to_vector<double>(); }
 
 }  // namespace
 

@@ -20,7 +20,7 @@ namespace {
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+Doubles doubles(const Tensor& x) { return x.to_vector<double>(); }
 double number(const Tensor& x) { return doubles(x)[0]; }
 
 }  // namespace
