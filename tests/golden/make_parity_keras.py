@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from parity_rows import calls_of
+
 tf1 = tf.compat.v1
 random = np.random.default_rng(8)
 STEPS = 5
@@ -11,6 +13,11 @@ STEPS = 5
 
 def normal(*shape):
     return random.standard_normal(shape)
+
+
+def made(name):
+    """What the call in a row's name gives."""
+    return calls_of(name, {"tf1": tf1, "keras": keras})[0][1]()
 
 
 A, B = normal(2, 4), normal(2, 4)
@@ -98,30 +105,29 @@ def make_losses(rows, row):
         lambda p, x: keras.losses.KLDivergence()(stop(p), nn.softmax(x)), probabilities, scores)
 
 
+def make_layer(row, name, x, **options):
+    layer = made(name)
+    layer.build(x.shape)
+    values = [normal(*w.shape) for w in layer.weights]
+
+    def run(x, *_):
+        layer.set_weights(values)
+        return layer(x)
+
+    row(name, run, x, *values, **options)
+
+
 def make_layers(rows, row):
-    def layer(name, made, *inputs, call=lambda layer, *x: layer(*x), **options):
-        made.build(inputs[0].shape)
-        values = [normal(*w.shape) for w in made.weights]
-
-        def run(*tensors):
-            made.set_weights(values)
-            return call(made, *tensors[: len(inputs)])
-
-        row(name, run, *inputs, *values, **options)
-
-    layers = keras.layers
-    layer("keras.layers.Dense(3)", layers.Dense(3), A)
-    layer("keras.layers.Conv2D(3, 2)", layers.Conv2D(3, 2), normal(1, 4, 3, 2))
-    layer("keras.layers.Embedding(5, 3)", layers.Embedding(5, 3), np.array([[0, 4], [2, 2]]),
-          gradient=False)
-    layer("keras.layers.LayerNormalization()", layers.LayerNormalization(), A)
+    make_layer(row, "keras.layers.Dense(3)", A)
+    make_layer(row, "keras.layers.Conv2D(3, 2)", normal(1, 4, 3, 2))
+    make_layer(row, "keras.layers.Embedding(5, 3)", np.array([[0, 4], [2, 2]]), gradient=False)
+    make_layer(row, "keras.layers.LayerNormalization()", A)
     sequence = normal(2, 4, 3)
-    layer("keras.layers.LSTM(2, return_sequences=True, return_state=True)",
-          layers.LSTM(2, return_sequences=True, return_state=True), sequence)
-    layer("keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))",
-          layers.Bidirectional(layers.LSTM(2, return_sequences=True)), sequence, gradient=False)
+    make_layer(row, "keras.layers.LSTM(2, return_sequences=True, return_state=True)", sequence)
+    make_layer(row, "keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))",
+               sequence, gradient=False)
 
-    norm = layers.BatchNormalization(momentum=0.9)
+    norm = keras.layers.BatchNormalization(momentum=0.9)
     norm.build((None, 4, 3))
     x = normal(2, 4, 3)
     trained = norm(tf.constant(x), training=True)
@@ -129,28 +135,15 @@ def make_layers(rows, row):
                  [trained.numpy(), norm.moving_mean.numpy(), norm.moving_variance.numpy()])
 
 
-def make_gru(row):
-    made = keras.layers.GRU(2, return_sequences=True, return_state=True)
-    x = normal(2, 4, 3)
-    made.build(x.shape)
-    values = [normal(*w.shape) for w in made.weights]
-
-    def run(x, *_):
-        made.set_weights(values)
-        return made(x)
-
-    row("keras.layers.GRU(2, return_sequences=True, return_state=True)", run, x, *values)
-
-
 def make_optimizers(rows, row):
     start, gradients = normal(2, 3), normal(STEPS, 2, 3)
     train = tf1.train
 
-    def in_graph(name, make):
+    def in_graph(name):
         with tf.Graph().as_default(), tf1.Session() as session:
             variable = tf1.get_variable("p", initializer=tf.constant(start), use_resource=True)
             fed = tf1.placeholder(tf.float64, start.shape)
-            step = make().apply_gradients([(fed, variable)])
+            step = made(name).apply_gradients([(fed, variable)])
             session.run(tf1.global_variables_initializer())
             values = []
             for gradient in gradients:
@@ -158,32 +151,27 @@ def make_optimizers(rows, row):
                 values.append(session.run(variable))
         rows.add(name, [start, gradients], [np.stack(values)])
 
-    in_graph("tf1.train.GradientDescentOptimizer(0.1)", lambda: train.GradientDescentOptimizer(0.1))
-    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9)", lambda: train.MomentumOptimizer(0.1, 0.9))
-    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True)",
-             lambda: train.MomentumOptimizer(0.1, 0.9, use_nesterov=True))
-    in_graph("tf1.train.AdamOptimizer(epsilon=1e-2)", lambda: train.AdamOptimizer(epsilon=1e-2))
-    in_graph("tf1.train.RMSPropOptimizer(0.01, epsilon=1e-2)",
-             lambda: train.RMSPropOptimizer(0.01, epsilon=1e-2))
-    in_graph("tf1.train.AdagradOptimizer(0.1)", lambda: train.AdagradOptimizer(0.1))
+    in_graph("tf1.train.GradientDescentOptimizer(0.1)")
+    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9)")
+    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True)")
+    in_graph("tf1.train.AdamOptimizer(epsilon=1e-2)")
+    in_graph("tf1.train.RMSPropOptimizer(0.01, epsilon=1e-2)")
+    in_graph("tf1.train.AdagradOptimizer(0.1)")
 
-    def of_keras(name, optimizer):
+    def of_keras(name):
+        optimizer = made(name)
         variable, values = keras.Variable(start, dtype="float64"), []
         for gradient in gradients:
             optimizer.apply([tf.constant(gradient)], [variable])
             values.append(variable.numpy().copy())
         rows.add(name, [start, gradients], [np.stack(values)])
 
-    optimizers = keras.optimizers
-    of_keras("keras.optimizers.SGD(0.1, momentum=0.9)", optimizers.SGD(0.1, momentum=0.9))
-    of_keras("keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)",
-             optimizers.SGD(0.1, momentum=0.9, nesterov=True))
-    of_keras("keras.optimizers.Adam(0.01, epsilon=1e-2)", optimizers.Adam(0.01, epsilon=1e-2))
-    of_keras("keras.optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12)",
-             optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12))
-    of_keras("keras.optimizers.RMSprop(0.01, rho=0.9, epsilon=1e-12)",
-             optimizers.RMSprop(0.01, rho=0.9, epsilon=1e-12))
-    of_keras("keras.optimizers.Lion(0.01)", optimizers.Lion(0.01))
+    of_keras("keras.optimizers.SGD(0.1, momentum=0.9)")
+    of_keras("keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)")
+    of_keras("keras.optimizers.Adam(0.01, epsilon=1e-2)")
+    of_keras("keras.optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12)")
+    of_keras("keras.optimizers.RMSprop(0.01, rho=0.9, epsilon=1e-12)")
+    of_keras("keras.optimizers.Lion(0.01)")
 
     def schedule(name, rate):
         with tf.Graph().as_default(), tf1.Session() as session:
@@ -310,4 +298,4 @@ def make(rows, row):
     make_layers(rows, row)
     make_optimizers(rows, row)
     make_programs(rows)
-    make_gru(row)
+    make_layer(row, "keras.layers.GRU(2, return_sequences=True, return_state=True)", normal(2, 4, 3))

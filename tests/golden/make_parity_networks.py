@@ -6,11 +6,18 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from parity_rows import calls_of
+
 random = np.random.default_rng(6)
 
 
 def normal(*shape):
     return random.standard_normal(shape)
+
+
+def made(name, *x):
+    """What the call in a row's name gives."""
+    return calls_of(name, {"nn": nn, "optim": torch.optim, **vars(torch.optim.lr_scheduler)})[0][1](*x)
 
 
 def named(names, values):
@@ -200,9 +207,9 @@ STEPS = 5
 def make_optimizers(rows):
     start, gradients = normal(2, 3), normal(STEPS, 2, 3)
 
-    def optimizer(name, make):
+    def optimizer(name):
         parameter = torch.tensor(start, requires_grad=True)
-        rule, values = make([parameter]), []
+        rule, values = made(name, [parameter]), []
         for gradient in gradients:
             parameter.grad = torch.tensor(gradient)
             rule.step()
@@ -210,36 +217,30 @@ def make_optimizers(rows):
         rows.add(name, [start, gradients], [np.stack(values)])
 
     optim = torch.optim
-    optimizer("optim.SGD(p, 0.1)", lambda p: optim.SGD(p, 0.1))
-    optimizer("optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05)",
-              lambda p: optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05))
-    optimizer("optim.SGD(p, 0.1, momentum=0.9, nesterov=True)",
-              lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True))
-    optimizer("optim.Adam(p, eps=1e-2)", lambda p: optim.Adam(p, eps=1e-2))
-    optimizer("optim.Adam(p, weight_decay=0.1)", lambda p: optim.Adam(p, weight_decay=0.1))
-    optimizer("optim.AdamW(p)", lambda p: optim.AdamW(p))
-    optimizer("optim.RMSprop(p, eps=1e-2)", lambda p: optim.RMSprop(p, eps=1e-2))
-    optimizer("optim.RMSprop(p, momentum=0.9, centered=True)",
-              lambda p: optim.RMSprop(p, momentum=0.9, centered=True))
-    optimizer("optim.Adagrad(p, initial_accumulator_value=0.1)",
-              lambda p: optim.Adagrad(p, initial_accumulator_value=0.1))
+    optimizer("optim.SGD(p, 0.1)")
+    optimizer("optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05)")
+    optimizer("optim.SGD(p, 0.1, momentum=0.9, nesterov=True)")
+    optimizer("optim.Adam(p, eps=1e-2)")
+    optimizer("optim.Adam(p, weight_decay=0.1)")
+    optimizer("optim.AdamW(p)")
+    optimizer("optim.RMSprop(p, eps=1e-2)")
+    optimizer("optim.RMSprop(p, momentum=0.9, centered=True)")
+    optimizer("optim.Adagrad(p, initial_accumulator_value=0.1)")
 
-    def schedule(name, make):
+    def schedule(name):
         rule = optim.SGD([torch.zeros(1, requires_grad=True)], 0.5)
-        rates, schedule = [], make(rule)
+        rates, schedule = [], made(name, rule)
         for _ in range(14):
             rates.append(rule.param_groups[0]["lr"])
             rule.step()
             schedule.step()
         rows.add(name, [], [np.array(rates)])
 
-    schedules = optim.lr_scheduler
-    schedule("StepLR(o, 3, gamma=0.5)", lambda o: schedules.StepLR(o, 3, gamma=0.5))
-    schedule("ExponentialLR(o, 0.9)", lambda o: schedules.ExponentialLR(o, 0.9))
-    schedule("PolynomialLR(o, 10, power=2)", lambda o: schedules.PolynomialLR(o, 10, power=2))
-    schedule("LinearLR(o, 0.25, total_iters=3)", lambda o: schedules.LinearLR(o, 0.25, total_iters=3))
-    schedule("CosineAnnealingLR(o, 13, eta_min=0.1)",
-             lambda o: schedules.CosineAnnealingLR(o, 13, eta_min=0.1))
+    schedule("StepLR(o, 3, gamma=0.5)")
+    schedule("ExponentialLR(o, 0.9)")
+    schedule("PolynomialLR(o, 10, power=2)")
+    schedule("LinearLR(o, 0.25, total_iters=3)")
+    schedule("CosineAnnealingLR(o, 13, eta_min=0.1)")
 
     def clipped(function):
         parameters = [torch.zeros(2, 3, requires_grad=True) for _ in range(2)]
@@ -267,20 +268,18 @@ def make_optimizers(rows):
 
 
 def make_modules(torch_row):
-    def module(name, make, x, **options):
-        layer = make().double()
+    def module(name, x, **options):
+        layer = made(name).double()
         weights = {n: normal(*p.shape) for n, p in layer.named_parameters()}
         torch_row(name, lambda x, *w: functional_call(layer, named(weights, w), (x,)), x,
                   *weights.values(), **options)
 
-    module("nn.Linear(3, 2)", lambda: nn.Linear(3, 2), normal(2, 5, 3))
-    module("nn.Conv2d(2, 4, 3, padding=1, groups=2)",
-           lambda: nn.Conv2d(2, 4, 3, padding=1, groups=2), normal(1, 2, 4, 3))
-    module("nn.Embedding(5, 3)", lambda: nn.Embedding(5, 3), np.array([[0, 4], [2, 2]]))
-    module("nn.LayerNorm(4)", lambda: nn.LayerNorm(4), normal(3, 4))
-    module("nn.GroupNorm(2, 4)", lambda: nn.GroupNorm(2, 4), normal(2, 4, 3))
-    module("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))",
-           lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), normal(5, 3))
+    module("nn.Linear(3, 2)", normal(2, 5, 3))
+    module("nn.Conv2d(2, 4, 3, padding=1, groups=2)", normal(1, 2, 4, 3))
+    module("nn.Embedding(5, 3)", np.array([[0, 4], [2, 2]]))
+    module("nn.LayerNorm(4)", normal(3, 4))
+    module("nn.GroupNorm(2, 4)", normal(2, 4, 3))
+    module("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))", normal(5, 3))
 
     norm = nn.BatchNorm2d(2).double()
 
