@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -27,25 +26,15 @@ Sample matmul_sample(bool ta, bool tb, const char* how, Shape a, Shape b) {
 
 // Sample of dense_backward. The bits of `wanted` are dx, dw and db.
 Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
-  return {.op = &dense_backward_op,
-          .name = "dense_backward, wanted " + std::to_string(wanted) +
-                  (x.rank() > 2 ? ", on sequences" : ""),
-          .inputs = {{x}, {{3, 4}}, {da}},
-          .call =
-              [wanted](const Tensors& in) {
-                const Input inputs[] = {in[0], in[1], in[2]};
-                IndexSet unwanted;
-                for (std::size_t i = 0; i < 3; ++i)
-                  if ((wanted >> i & 1) == 0) unwanted.insert(i);
-                const Tensors all = apply(dense_backward_op, inputs, {}, {}, unwanted);
-                Tensors results;
-                for (std::size_t i = 0; i < 3; ++i)
-                  if ((wanted >> i & 1) != 0) results.push_back(all[i]);
-                return results;
-              },
-          // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
-          .any_dtype = true,
-          .any_shape = true};
+  return {
+      .op = &dense_backward_op,
+      .name = "dense_backward, wanted " + std::to_string(wanted) +
+              (x.rank() > 2 ? ", on sequences" : ""),
+      .inputs = {{x}, {{3, 4}}, {da}},
+      .call = [wanted](const Tensors& in) { return wanted_of(dense_backward_op, in, {}, wanted); },
+      // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
+      .any_dtype = true,
+      .any_shape = true};
 }
 
 // A matrix of rows x columns over `values`: row-major, or column-major if `transposed`.

@@ -61,20 +61,16 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   // sum takes every dtype. Sums of integers and bool are i64 and have no gradient.
   for (Sample& sample : samples)
     if (sample.op == &sum_op) sample.any_dtype = true;
-  const auto add_whole = [&](const OpDef& op, auto call, const std::string& how,
-                             const SampleInput& input, const ReduceOptions& options) {
-    samples.push_back({.op = &op,
-                       .name = std::string(op.name) + ", " + how,
-                       .inputs = {input},
-                       .call = EBB_CALL(call(in[0], options)),
-                       .order = 0,
-                       .any_dtype = &op == &sum_op,
-                       .any_shape = true});
-  };
   const auto add_every = [&](const OpDef& op, Tensor (*call)(const Operand&, const ReduceOptions&),
                              Values values, DType dtype) {
     const auto add = [&](const char* how, const Shape& shape, const ReduceOptions& options) {
-      add_whole(op, call, std::string(how) + ", " + name(dtype), {shape, values, dtype}, options);
+      samples.push_back({.op = &op,
+                         .name = std::string(op.name) + ", " + how + ", " + name(dtype),
+                         .inputs = {{shape, values, dtype}},
+                         .call = EBB_CALL(call(in[0], options)),
+                         .order = 0,
+                         .any_dtype = &op == &sum_op,
+                         .any_shape = true});
     };
     add("all of it", {kOpen, 3}, {});
     add("its rows", {kOpen, 2}, {.axes = {0}});
