@@ -87,18 +87,11 @@ TEST_CASE("Two tensors that are compared are no condition of an if", "[host]") {
   STATIC_REQUIRE_FALSE(std::constructible_from<bool, Tensor>);
 }
 
-TEST_CASE("NaN is unequal to all, itself too, and on no side of anything") {
-  const Tensor a = Tensor::from({kNaN, kNaN, 1.f, kInfinity, -0.f}),
-               b = Tensor::from({kNaN, 1.f, kNaN, kInfinity, 0.f});
+TEST_CASE("As a number, NaN is unequal to all; it and infinities are told from other values") {
+  const Tensor a = Tensor::from({kNaN, kNaN, 1.f, kInfinity, -0.f});
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     INFO(name(dtype));
-    const Tensor x = cast(a, dtype), y = cast(b, dtype);
-    CHECK(flags(x == y) == Flags{0, 0, 0, 1, 1});
-    CHECK(flags(x != y) == Flags{1, 1, 1, 0, 0});
-    CHECK(flags(x < y) == Flags{0, 0, 0, 0, 0});
-    CHECK(flags(x <= y) == Flags{0, 0, 0, 1, 1});
-    CHECK(flags(x > y) == Flags{0, 0, 0, 0, 0});
-    CHECK(flags(x >= y) == Flags{0, 0, 0, 1, 1});
+    const Tensor x = cast(a, dtype);
     CHECK(flags(x == kNaN) == Flags{0, 0, 0, 0, 0});
     CHECK(flags(kNaN != x) == Flags{1, 1, 1, 1, 1});
     CHECK(flags(isnan(x)) == Flags{1, 1, 0, 0, 0});

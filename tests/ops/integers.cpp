@@ -78,8 +78,6 @@ void check_ends() {
 
 using Longs = std::vector<std::int64_t>;
 
-bool is(const Tensor& x) { return x.item<bool>(); }
-
 }  // namespace
 
 TEST_CASE("Arithmetic on every pair of bytes is that of numbers modulo 256") {
@@ -165,15 +163,6 @@ TEST_CASE("Sums of whole numbers are exact where doubles are not, and wrap aroun
   CHECK(sum(Tensor::full({100'000}, 255, DType::u8)).item<std::int64_t>() == 25'500'000);
   CHECK(sum(Tensor::full({3, 70'000}, -2'000'000'000, DType::i32), 1).to_vector<std::int64_t>() ==
         Longs(3, -140'000'000'000'000));
-}
-
-TEST_CASE("Of nothing none is true and all are, and its sum is 0") {
-  const Tensor none = Tensor::zeros({0, 3}, DType::boolean);
-  CHECK_FALSE(is(any(none)));
-  CHECK(is(all(none)));
-  CHECK(any(none, 1).elements() == 0);
-  CHECK(cast(all(none, 0), DType::i64).to_vector<std::int64_t>() == Longs{1, 1, 1});
-  CHECK(sum(none, 0).to_vector<std::int64_t>() == Longs{0, 0, 0});
 }
 
 }  // namespace ebb::tests

@@ -130,12 +130,6 @@ TEST_CASE("a deviation of 0 has no derivative of any order") {
   CHECK(doubles(gradients(sum(slope * weights), {x})[0]) == Doubles{0, 0, 0});
 }
 
-TEST_CASE("the largest size is a norm too") {
-  const Tensor x = Tensor::from({{1.f, -5.f, 2.f}, {4.f, 0.f, -3.f}});
-  CHECK(norm(x, {.p = kInfinity64, .axes = {1}, .keep = true}).to_vector<float>() == Floats{5, 4});
-  CHECK(norm(x, {.p = kInfinity64}).item<float>() == 5);
-}
-
 TEST_CASE("statistics of nothing are what their formulas say") {
   const Tensor none = Tensor::zeros({2, 0});
   for (const float value : variance(none, 1).to_vector<float>()) CHECK(std::isnan(value));
