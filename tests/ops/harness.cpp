@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "ebb/core/kernels/philox.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/graph_state.h"
@@ -86,6 +88,16 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
     inputs.push_back(cast(values, dtype_of(input, dtype)));
   }
   return inputs;
+}
+
+Tensor sum_of_squares(const Tensors& tensors) {
+  Tensor total;
+  for (const Tensor& tensor : tensors) {
+    if (!is_floating(tensor.dtype())) continue;
+    const Tensor part = sum(square(tensor));
+    total = total.defined() ? total + part : part;
+  }
+  return total;
 }
 
 std::int64_t large_batch(const Sample& sample) {

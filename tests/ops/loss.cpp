@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -36,31 +35,6 @@ TEST_CASE("The mean of no row is NaN, the sum 0, and an ignored row has no gradi
   const Tensor masked = Tensor::from({{1.0, -std::numeric_limits<double>::infinity(), 3.0}});
   const Tensor p = Tensor::from({{0.5, 0.0, 0.5}});
   CHECK(std::isfinite(values_of(softmax_cross_entropy(masked, p))[0]));
-}
-
-TEST_CASE("Cross entropies have derivatives of two orders with every option") {
-  const Tensor scores = Tensor::from({{0.3, -1.0, 0.8}, {1.1, 0.2, -0.4}, {-0.6, 0.9, 0.1}}),
-               weights = Tensor::from({0.5, 1.5, 2.0}), labels = Tensor::from({1, 0, 2}),
-               p = Tensor::from({{0.2, 0.5, 0.4}, {0.1, 0.0, 0.7}, {0.3, 0.3, 0.3}});
-  for (const LossReduction reduction :
-       {LossReduction::mean, LossReduction::sum, LossReduction::none})
-    for (const bool weighted : {false, true})
-      for (const double smoothing : {0.0, 0.3}) {
-        CAPTURE(static_cast<int>(reduction), weighted, smoothing);
-        const CrossEntropyOptions how{.weights = weighted ? weights : Tensor(),
-                                      .label_smoothing = smoothing,
-                                      .reduction = reduction};
-        CrossEntropyOptions ignoring = how;
-        ignoring.ignored_label = 1;
-        CHECK(check_gradient(
-                  [&](const Tensors& in) { return softmax_cross_entropy(in[0], labels, ignoring); },
-                  {scores}, {.order = 2})
-                  .report == "");
-        CHECK(check_gradient(
-                  [&](const Tensors& in) { return softmax_cross_entropy(in[0], in[1], how); },
-                  {scores, p}, {.order = 2})
-                  .report == "");
-      }
 }
 
 TEST_CASE("The weights of binary cross entropies broadcast to the logits, and not beyond them") {

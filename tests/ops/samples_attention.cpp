@@ -141,7 +141,7 @@ void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
       false);
   if (!is_half(dtype))
     add("a mask that is added, causal",
-        {{{kOpen, 2, 3, 2}}, {{kOpen, 2, 4, 2}}, {{kOpen, 2, 4, 2}}, {{2, 3, 1}}}, true);
+        {{{kOpen, 2, 3, 2}}, {{kOpen, 2, 4, 2}}, {{kOpen, 2, 4, 2}}, {{2, 1, 4}}}, true);
   samples.push_back({.op = &causal_bias_op,
                      .name = "causal_bias",
                      .inputs = {{{kOpen, 2, 4}}},
