@@ -16,7 +16,6 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/custom/operators.h"
-#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/kernels/threads.h"
 
 using namespace ebb;

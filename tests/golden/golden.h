@@ -1,6 +1,5 @@
 // Reads golden files and measures the distance of values from theirs.
 #pragma once
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "ebb/core/ops/attention.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "ebb/core/autodiff/check_gradient.h"
@@ -8,13 +7,8 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/softmax.h"
-#include "ebb/core/ops/where.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {

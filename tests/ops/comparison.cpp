@@ -1,7 +1,6 @@
 // Comparisons and logic in corner cases: NaN, numbers that a dtype cannot represent, mixed dtypes.
 #include "ebb/core/ops/comparison.h"
 
-#include <cmath>
 #include <concepts>
 #include <limits>
 #include <optional>

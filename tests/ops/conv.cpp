@@ -1,7 +1,6 @@
 // Convolutions and pools: one axis, empty inputs, refusals.
 #include "ebb/core/ops/conv.h"
 
-#include <cmath>
 #include <limits>
 
 #include "ebb/core/autodiff/reverse.h"

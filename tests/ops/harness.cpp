@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/ops/arithmetic.h"

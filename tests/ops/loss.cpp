@@ -6,7 +6,6 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/infinity.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -11,7 +10,6 @@
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
