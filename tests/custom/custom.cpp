@@ -4,7 +4,6 @@
 
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
-#include "ebb/core/kernels/workers.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/copy.h"
@@ -17,7 +16,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/custom/operators.h"
-#include "ebb/tests/device/test_device.h"
+#include "ebb/tests/kernels/threads.h"
 
 using namespace ebb;
 using namespace ebb::tests;
@@ -44,7 +43,7 @@ Tensor ramp(const Shape& shape, double from, double step, DType dtype = DType::f
   return cast(Tensor::from(values, shape), dtype);
 }
 
-std::vector<double> values_of(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+std::vector<double> values_of(const Tensor& x) { return x.to_vector<double>(); }
 
 // Broadcasts the inputs with operators that are tested elsewhere.
 std::vector<std::vector<double>> broadcast_values(const Tensors& inputs) {
@@ -129,15 +128,12 @@ TEST_CASE("NaN and infinities go through a functor as its arithmetic has it") {
 
 TEST_CASE("results do not depend on the number of threads") {
   EBB_SKIP_WITHOUT_KERNELS();
-  Workers& workers = Workers::instance();
-  const int before = workers.threads();
   const Tensor a = ramp({300, 400}, -2, 0.05, DType::f32), b = ramp({400}, 1, -0.03, DType::f32);
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 3}) {
-    workers.set_threads(threads);
+    const Threads here(threads);
     results.push_back(log_cosh(a, b).to_vector<float>());
   }
-  workers.set_threads(before);
   CHECK(results[0] == results[1]);
 }
 

@@ -1,6 +1,5 @@
 // Reads golden files and measures the distance of values from theirs.
 #pragma once
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -35,12 +34,7 @@ class Golden {
   const safetensors::File file_;
 };
 
-// The values of an f32 or f64 tensor.
-inline std::vector<double> values_of(const Tensor& tensor) {
-  if (tensor.dtype() == DType::f64) return tensor.to_vector<double>();
-  const std::vector<float> values = tensor.to_vector<float>();
-  return {values.begin(), values.end()};
-}
+inline std::vector<double> values_of(const Tensor& tensor) { return tensor.to_vector<double>(); }
 
 // |a - b| / |b|, in Euclidean norms; |a| where b is zero. Infinite for other sizes, and for NaN.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {

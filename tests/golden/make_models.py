@@ -2,7 +2,7 @@
 
     python make_models.py        (needs torch and numpy; made with PyTorch 2.15)
 
-Writes mlp_, lstm_, conv_, generator_ and attention_*.safetensors, of f32 and f64. Parameters have ebb's names and layouts
+Writes mlp_, lstm_, conv_, generator_, attention_ and norms_*.safetensors, of f32 and f64. Parameters have ebb's names and layouts
 (weights [in, out]), so that Parameters::load reads them. Of a parameter P: P before the first step,
 "gradient.P" in the first step, "after.P" after ten of Adam with learning rate 0.01. "losses" [10]
 are those before each step.
@@ -17,6 +17,9 @@ are those before each step.
         of 2 groups with strides (2, 3), padding 1 and output padding (1, 2), tanh; mean squared error
   attention: x i32[6, 5] of 11 tokens, y i32[6], scores [6, 3]; embedding, two causal heads, the
         mean over the length, dense; mean softmax cross-entropy
+  norms: x and y [12, 6, 5]; BatchNorm1d(6), GroupNorm(3, 6), LayerNorm(5), with tanh between; mean squared
+        error. "output" and "gradient.x" of the first step, of a running statistic S: S and "after.S";
+        "evaluated": the output after all steps, by the running statistics
 PyTorch's LSTM has two biases that are added. The second is zero here and stays so: ebb has one.
 """
 
@@ -195,9 +198,36 @@ def attention(dtype):
     return train(arrays, parameters, lambda: torch.nn.functional.cross_entropy(scores(), y))
 
 
+def norms(dtype):
+    torch.manual_seed(5)
+    batch, group, layer = torch.nn.BatchNorm1d(6), torch.nn.GroupNorm(3, 6), torch.nn.LayerNorm(5)
+    x, y = torch.randn(12, 6, 5) * 2 + 1, torch.randn(12, 6, 5)
+    parameters = {}
+    for name, module in {"batch": batch, "group": group, "layer": layer}.items():
+        module.weight.data = 1 + torch.randn(module.weight.shape) / 3
+        module.bias.data = torch.randn(module.bias.shape) / 3
+        module.to(dtype)
+        parameters |= {f"{name}.scale": module.weight, f"{name}.shift": module.bias}
+    states = {"batch.running_mean": batch.running_mean, "batch.running_variance": batch.running_var}
+    x, y = x.to(dtype).requires_grad_(True), y.to(dtype)
+    arrays = {"x": array(x), "y": array(y)} | {name: array(value) for name, value in states.items()}
+
+    def output():
+        return layer(torch.tanh(group(torch.tanh(batch(x)))))
+
+    def loss():
+        out = output()
+        arrays.setdefault("output", array(out))
+        if x.grad is not None:
+            arrays.setdefault("gradient.x", array(x.grad))
+        return torch.nn.functional.mse_loss(out, y)
+
+    train(arrays, parameters, loss)
+    arrays.update({f"after.{name}": array(value) for name, value in states.items()})
+    batch.eval()
+    return arrays | {"evaluated": array(output())}
+
+
 for name, dtype in {"f32": torch.float32, "f64": torch.float64}.items():
-    write(os.path.join(HERE, f"mlp_{name}.safetensors"), mlp(dtype))
-    write(os.path.join(HERE, f"lstm_{name}.safetensors"), lstm(dtype))
-    write(os.path.join(HERE, f"conv_{name}.safetensors"), conv(dtype))
-    write(os.path.join(HERE, f"generator_{name}.safetensors"), generator(dtype))
-    write(os.path.join(HERE, f"attention_{name}.safetensors"), attention(dtype))
+    for model in (mlp, lstm, conv, generator, attention, norms):
+        write(os.path.join(HERE, f"{model.__name__}_{name}.safetensors"), model(dtype))

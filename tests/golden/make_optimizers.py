@@ -15,6 +15,8 @@ import os
 
 import numpy as np
 import torch
+from torch.optim import SGD, Adagrad, Adam, AdamW, RMSprop
+from torch.optim.lr_scheduler import ExponentialLR, PolynomialLR, StepLR
 
 from safetensors_writer import write
 
@@ -40,7 +42,7 @@ def constant(value):
 
 def scheduled(value, kind, shift=0, **options):
     """The learning rate of step n by a scheduler of PyTorch's, which counts from 0 (or `shift`)."""
-    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=value)
+    optimizer = SGD([torch.zeros(1, requires_grad=True)], lr=value)
     scheduler = kind(optimizer, **options)
     rates = []
     for _ in range(STEPS + shift):
@@ -86,59 +88,32 @@ class Lion(torch.optim.Optimizer):
             self.momenta[k] = self.beta2 * m + (1 - self.beta2) * g
 
 
+NESTEROV = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.05}
+CENTERED = {"alpha": 0.9, "eps": 1e-3, "centered": True}
 CASES = {
-    "sgd": (constant(0.1), torch.optim.SGD, {}),
-    "sgd_weight_decay": (constant(0.1), torch.optim.SGD, {"weight_decay": 0.05}),
-    "sgd_momentum": (constant(0.1), torch.optim.SGD, {"momentum": 0.9}),
-    "sgd_nesterov": (
-        constant(0.1),
-        torch.optim.SGD,
-        {"momentum": 0.9, "nesterov": True, "weight_decay": 0.05},
-    ),
-    "adam": (constant(0.01), torch.optim.Adam, {}),
-    "adam_options": (
-        constant(0.01),
-        torch.optim.Adam,
-        {"betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.05},
-    ),
-    "adamw": (constant(0.01), torch.optim.AdamW, {"weight_decay": 0.1}),
-    "adam_cosine": (cosine(0.05, 4, 16, 0.001), torch.optim.Adam, {}),
-    "rmsprop": (constant(0.01), torch.optim.RMSprop, {}),
+    "sgd": (constant(0.1), SGD, {}),
+    "sgd_weight_decay": (constant(0.1), SGD, {"weight_decay": 0.05}),
+    "sgd_momentum": (constant(0.1), SGD, {"momentum": 0.9}),
+    "sgd_nesterov": (constant(0.1), SGD, NESTEROV),
+    "adam": (constant(0.01), Adam, {}),
+    "adam_options": (constant(0.01), Adam, {"betas": (0.8, 0.95), "eps": 1e-4, "weight_decay": 0.05}),
+    "adamw": (constant(0.01), AdamW, {"weight_decay": 0.1}),
+    "adam_cosine": (cosine(0.05, 4, 16, 0.001), Adam, {}),
+    "rmsprop": (constant(0.01), RMSprop, {}),
     "rmsprop_momentum": (
-        constant(0.01),
-        torch.optim.RMSprop,
-        {"alpha": 0.9, "eps": 1e-4, "momentum": 0.8, "weight_decay": 0.05},
-    ),
-    "rmsprop_centered": (constant(0.01), torch.optim.RMSprop, {"alpha": 0.9, "eps": 1e-3, "centered": True}),
-    "rmsprop_centered_momentum": (
-        constant(0.01),
-        torch.optim.RMSprop,
-        {"alpha": 0.9, "eps": 1e-3, "centered": True, "momentum": 0.8},
-    ),
-    "adagrad": (constant(0.1), torch.optim.Adagrad, {}),
+        constant(0.01), RMSprop, {"alpha": 0.9, "eps": 1e-4, "momentum": 0.8, "weight_decay": 0.05}),
+    "rmsprop_centered": (constant(0.01), RMSprop, CENTERED),
+    "rmsprop_centered_momentum": (constant(0.01), RMSprop, CENTERED | {"momentum": 0.8}),
+    "adagrad": (constant(0.1), Adagrad, {}),
     "adagrad_options": (
-        constant(0.1),
-        torch.optim.Adagrad,
-        {"lr_decay": 0.1, "initial_accumulator_value": 0.5, "eps": 1e-6, "weight_decay": 0.05},
-    ),
-    "sgd_step_decay": (
-        scheduled(0.1, torch.optim.lr_scheduler.StepLR, step_size=6, gamma=0.5),
-        torch.optim.SGD,
-        {},
-    ),
-    "sgd_exponential_decay": (
-        scheduled(0.1, torch.optim.lr_scheduler.ExponentialLR, gamma=0.9),
-        torch.optim.SGD,
-        {},
-    ),
-    "sgd_polynomial_decay": (
-        scheduled(0.1, torch.optim.lr_scheduler.PolynomialLR, 1, total_iters=15, power=2.0),
-        torch.optim.SGD,
-        {},
-    ),
-    "sgd_clip_value": (constant(0.1), torch.optim.SGD, {"clip": by_value(0.5)}),
-    "adam_clip_norm": (constant(0.01), torch.optim.Adam, {"clip": by_norm(0.5)}),
-    "adam_clip_global_norm": (constant(0.01), torch.optim.Adam, {"clip": by_global_norm(0.5)}),
+        constant(0.1), Adagrad,
+        {"lr_decay": 0.1, "initial_accumulator_value": 0.5, "eps": 1e-6, "weight_decay": 0.05}),
+    "sgd_step_decay": (scheduled(0.1, StepLR, step_size=6, gamma=0.5), SGD, {}),
+    "sgd_exponential_decay": (scheduled(0.1, ExponentialLR, gamma=0.9), SGD, {}),
+    "sgd_polynomial_decay": (scheduled(0.1, PolynomialLR, 1, total_iters=15, power=2.0), SGD, {}),
+    "sgd_clip_value": (constant(0.1), SGD, {"clip": by_value(0.5)}),
+    "adam_clip_norm": (constant(0.01), Adam, {"clip": by_norm(0.5)}),
+    "adam_clip_global_norm": (constant(0.01), Adam, {"clip": by_global_norm(0.5)}),
     "lion": (constant(0.01), Lion, {}),
     "lion_options": (constant(0.01), Lion, {"beta1": 0.8, "beta2": 0.95, "weight_decay": 0.1}),
 }

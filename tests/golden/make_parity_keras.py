@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from parity_rows import calls_of
+
 tf1 = tf.compat.v1
 random = np.random.default_rng(8)
 STEPS = 5
@@ -13,32 +15,31 @@ def normal(*shape):
     return random.standard_normal(shape)
 
 
+def made(name):
+    """What the call in a row's name gives."""
+    return calls_of(name, {"tf1": tf1, "keras": keras})[0][1]()
+
+
 A, B = normal(2, 4), normal(2, 4)
 
 
 def make_functions(row):
     nn = tf.nn
-    row("tf.nn.relu(x), tf.nn.elu(x), tf.nn.selu(x), tf.nn.silu(x)",
-        lambda x: (nn.relu(x), nn.elu(x), nn.selu(x), nn.silu(x)), A)
-    row("tf.nn.relu6(x)", nn.relu6, np.array([-1.0, 0.5, 7.0]))
-    row("tf.nn.leaky_relu(x)", nn.leaky_relu, A)
-    row("tf.nn.gelu(x), tf.nn.gelu(x, approximate=True)",
-        lambda x: (nn.gelu(x), nn.gelu(x, approximate=True)), A)
-    row("tf.nn.softplus(x), tf.nn.softsign(x)", lambda x: (nn.softplus(x), nn.softsign(x)), A)
-    row("tf.nn.softmax(x), tf.nn.log_softmax(x, axis=0)",
-        lambda x: (nn.softmax(x), nn.log_softmax(x, axis=0)), A)
+    row("tf.nn.relu(x), tf.nn.elu(x), tf.nn.selu(x), tf.nn.silu(x)", A)
+    row("tf.nn.relu6(x)", np.array([-1.0, 0.5, 7.0]))
+    row("tf.nn.leaky_relu(x)", A)
+    row("tf.nn.gelu(x), tf.nn.gelu(x, approximate=True)", A)
+    row("tf.nn.softplus(x), tf.nn.softsign(x)", A)
+    row("tf.nn.softmax(x), tf.nn.log_softmax(x, axis=0)", A)
     row("tf.nn.bias_add(x, b), tf.nn.xw_plus_b(x, w, b)",
         lambda x, w, b: (nn.bias_add(x @ w, b), tf1.nn.xw_plus_b(x, w, b)), A, normal(4, 3), normal(3))
     image = normal(2, 5, 6, 4)
-    row("tf.nn.conv2d(x, w, 1, 'VALID')", lambda x, w: nn.conv2d(x, w, 1, "VALID"), image,
-        normal(3, 2, 4, 3))
-    row("tf.nn.conv2d(x, w, 2, 'SAME')", lambda x, w: nn.conv2d(x, w, 2, "SAME"), image,
-        normal(3, 3, 4, 2))
-    row("tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], 'VALID')",
-        lambda x, w: nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "VALID"), image, normal(3, 2, 4, 2))
-    row("tf.nn.max_pool2d(x, 2, 2, 'VALID')", lambda x: nn.max_pool2d(x, 2, 2, "VALID"), image)
-    row("tf.nn.max_pool2d(x, 3, 2, 'SAME')", lambda x: nn.max_pool2d(x, 3, 2, "SAME"), -abs(image))
-    row("tf.nn.avg_pool2d(x, 3, 2, 'SAME')", lambda x: nn.avg_pool2d(x, 3, 2, "SAME"), normal(1, 5, 5, 2))
+    row("tf.nn.conv2d(x, w, 1, 'VALID')", image, normal(3, 2, 4, 3))
+    row("tf.nn.conv2d(x, w, 2, 'SAME')", image, normal(3, 3, 4, 2))
+    row("tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], 'VALID')", image, normal(3, 2, 4, 2))
+    row("tf.nn.max_pool2d(x, 2, 2, 'VALID')", image)
+    row("tf.nn.max_pool2d(x, 3, 2, 'SAME')", -abs(image))
+    row("tf.nn.avg_pool2d(x, 3, 2, 'SAME')", normal(1, 5, 5, 2))
     row("tf.nn.batch_normalization(x, m, v, b, w, 1e-3)",
         lambda x, m, v, b, w: nn.batch_normalization(
             x, tf.stop_gradient(m), tf.stop_gradient(v), b, w, 1e-3), A, normal(4),
@@ -57,12 +58,10 @@ def make_losses(rows, row):
     probabilities /= probabilities.sum(1, keepdims=True)
     targets = random.random((2, 4))
     stop = tf.stop_gradient
-    row("tf.nn.sparse_softmax_cross_entropy_with_logits(i, x)",
-        lambda i, x: nn.sparse_softmax_cross_entropy_with_logits(i, x), labels, scores)
+    row("tf.nn.sparse_softmax_cross_entropy_with_logits(i, x)", labels, scores)
     row("tf.nn.softmax_cross_entropy_with_logits(p, x)",
         lambda p, x: nn.softmax_cross_entropy_with_logits(stop(p), x), probabilities, scores)
-    row("tf.nn.sigmoid_cross_entropy_with_logits(z, x)",
-        lambda z, x: nn.sigmoid_cross_entropy_with_logits(z, x), targets, A)
+    row("tf.nn.sigmoid_cross_entropy_with_logits(z, x)", targets, A)
     row("tf.nn.weighted_cross_entropy_with_logits(z, x, 3.)",
         lambda z, x: nn.weighted_cross_entropy_with_logits(stop(z), x, 3.0), targets, A)
 
@@ -106,30 +105,29 @@ def make_losses(rows, row):
         lambda p, x: keras.losses.KLDivergence()(stop(p), nn.softmax(x)), probabilities, scores)
 
 
+def make_layer(row, name, x, **options):
+    layer = made(name)
+    layer.build(x.shape)
+    values = [normal(*w.shape) for w in layer.weights]
+
+    def run(x, *_):
+        layer.set_weights(values)
+        return layer(x)
+
+    row(name, run, x, *values, **options)
+
+
 def make_layers(rows, row):
-    def layer(name, made, *inputs, call=lambda layer, *x: layer(*x), **options):
-        made.build(inputs[0].shape)
-        values = [normal(*w.shape) for w in made.weights]
-
-        def run(*tensors):
-            made.set_weights(values)
-            return call(made, *tensors[: len(inputs)])
-
-        row(name, run, *inputs, *values, **options)
-
-    layers = keras.layers
-    layer("keras.layers.Dense(3)", layers.Dense(3), A)
-    layer("keras.layers.Conv2D(3, 2)", layers.Conv2D(3, 2), normal(1, 4, 3, 2))
-    layer("keras.layers.Embedding(5, 3)", layers.Embedding(5, 3), np.array([[0, 4], [2, 2]]),
-          gradient=False)
-    layer("keras.layers.LayerNormalization()", layers.LayerNormalization(), A)
+    make_layer(row, "keras.layers.Dense(3)", A)
+    make_layer(row, "keras.layers.Conv2D(3, 2)", normal(1, 4, 3, 2))
+    make_layer(row, "keras.layers.Embedding(5, 3)", np.array([[0, 4], [2, 2]]), gradient=False)
+    make_layer(row, "keras.layers.LayerNormalization()", A)
     sequence = normal(2, 4, 3)
-    layer("keras.layers.LSTM(2, return_sequences=True, return_state=True)",
-          layers.LSTM(2, return_sequences=True, return_state=True), sequence)
-    layer("keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))",
-          layers.Bidirectional(layers.LSTM(2, return_sequences=True)), sequence, gradient=False)
+    make_layer(row, "keras.layers.LSTM(2, return_sequences=True, return_state=True)", sequence)
+    make_layer(row, "keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))",
+               sequence, gradient=False)
 
-    norm = layers.BatchNormalization(momentum=0.9)
+    norm = keras.layers.BatchNormalization(momentum=0.9)
     norm.build((None, 4, 3))
     x = normal(2, 4, 3)
     trained = norm(tf.constant(x), training=True)
@@ -137,28 +135,15 @@ def make_layers(rows, row):
                  [trained.numpy(), norm.moving_mean.numpy(), norm.moving_variance.numpy()])
 
 
-def make_gru(row):
-    made = keras.layers.GRU(2, return_sequences=True, return_state=True)
-    x = normal(2, 4, 3)
-    made.build(x.shape)
-    values = [normal(*w.shape) for w in made.weights]
-
-    def run(x, *_):
-        made.set_weights(values)
-        return made(x)
-
-    row("keras.layers.GRU(2, return_sequences=True, return_state=True)", run, x, *values)
-
-
 def make_optimizers(rows, row):
     start, gradients = normal(2, 3), normal(STEPS, 2, 3)
     train = tf1.train
 
-    def in_graph(name, make):
+    def in_graph(name):
         with tf.Graph().as_default(), tf1.Session() as session:
             variable = tf1.get_variable("p", initializer=tf.constant(start), use_resource=True)
             fed = tf1.placeholder(tf.float64, start.shape)
-            step = make().apply_gradients([(fed, variable)])
+            step = made(name).apply_gradients([(fed, variable)])
             session.run(tf1.global_variables_initializer())
             values = []
             for gradient in gradients:
@@ -166,32 +151,27 @@ def make_optimizers(rows, row):
                 values.append(session.run(variable))
         rows.add(name, [start, gradients], [np.stack(values)])
 
-    in_graph("tf1.train.GradientDescentOptimizer(0.1)", lambda: train.GradientDescentOptimizer(0.1))
-    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9)", lambda: train.MomentumOptimizer(0.1, 0.9))
-    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True)",
-             lambda: train.MomentumOptimizer(0.1, 0.9, use_nesterov=True))
-    in_graph("tf1.train.AdamOptimizer(epsilon=1e-2)", lambda: train.AdamOptimizer(epsilon=1e-2))
-    in_graph("tf1.train.RMSPropOptimizer(0.01, epsilon=1e-2)",
-             lambda: train.RMSPropOptimizer(0.01, epsilon=1e-2))
-    in_graph("tf1.train.AdagradOptimizer(0.1)", lambda: train.AdagradOptimizer(0.1))
+    in_graph("tf1.train.GradientDescentOptimizer(0.1)")
+    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9)")
+    in_graph("tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True)")
+    in_graph("tf1.train.AdamOptimizer(epsilon=1e-2)")
+    in_graph("tf1.train.RMSPropOptimizer(0.01, epsilon=1e-2)")
+    in_graph("tf1.train.AdagradOptimizer(0.1)")
 
-    def of_keras(name, optimizer):
+    def of_keras(name):
+        optimizer = made(name)
         variable, values = keras.Variable(start, dtype="float64"), []
         for gradient in gradients:
             optimizer.apply([tf.constant(gradient)], [variable])
             values.append(variable.numpy().copy())
         rows.add(name, [start, gradients], [np.stack(values)])
 
-    optimizers = keras.optimizers
-    of_keras("keras.optimizers.SGD(0.1, momentum=0.9)", optimizers.SGD(0.1, momentum=0.9))
-    of_keras("keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)",
-             optimizers.SGD(0.1, momentum=0.9, nesterov=True))
-    of_keras("keras.optimizers.Adam(0.01, epsilon=1e-2)", optimizers.Adam(0.01, epsilon=1e-2))
-    of_keras("keras.optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12)",
-             optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12))
-    of_keras("keras.optimizers.RMSprop(0.01, rho=0.9, epsilon=1e-12)",
-             optimizers.RMSprop(0.01, rho=0.9, epsilon=1e-12))
-    of_keras("keras.optimizers.Lion(0.01)", optimizers.Lion(0.01))
+    of_keras("keras.optimizers.SGD(0.1, momentum=0.9)")
+    of_keras("keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)")
+    of_keras("keras.optimizers.Adam(0.01, epsilon=1e-2)")
+    of_keras("keras.optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12)")
+    of_keras("keras.optimizers.RMSprop(0.01, rho=0.9, epsilon=1e-12)")
+    of_keras("keras.optimizers.Lion(0.01)")
 
     def schedule(name, rate):
         with tf.Graph().as_default(), tf1.Session() as session:
@@ -213,8 +193,7 @@ def make_optimizers(rows, row):
     schedule("tf1.train.cosine_decay(0.5, t, 10)", lambda t: train.cosine_decay(0.5, t, 10))
 
     two = [gradients[0], gradients[1]]
-    row("tf.clip_by_norm(g, 0.7), tf.clip_by_value(g, -0.7, 0.7)",
-        lambda g: (tf.clip_by_norm(g, 0.7), tf.clip_by_value(g, -0.7, 0.7)), two[0], gradient=False)
+    row("tf.clip_by_norm(g, 0.7), tf.clip_by_value(g, -0.7, 0.7)", two[0], gradient=False)
     row("tf.clip_by_global_norm([g, h], 0.7)",
         lambda g, h: (lambda c: (*c[0], c[1]))(tf.clip_by_global_norm([g, h], 0.7)), *two,
         gradient=False)
@@ -319,4 +298,4 @@ def make(rows, row):
     make_layers(rows, row)
     make_optimizers(rows, row)
     make_programs(rows)
-    make_gru(row)
+    make_layer(row, "keras.layers.GRU(2, return_sequences=True, return_state=True)", normal(2, 4, 3))

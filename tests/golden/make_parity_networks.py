@@ -6,11 +6,18 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from parity_rows import calls_of
+
 random = np.random.default_rng(6)
 
 
 def normal(*shape):
     return random.standard_normal(shape)
+
+
+def made(name, *x):
+    """What the call in a row's name gives."""
+    return calls_of(name, {"nn": nn, "optim": torch.optim, **vars(torch.optim.lr_scheduler)})[0][1](*x)
 
 
 def named(names, values):
@@ -23,9 +30,9 @@ AT_ENDS = np.array([-np.inf, -1.0, 0.0, 2.0, np.inf, np.nan])
 
 
 def make_activations(torch_row):
-    torch_row("torch.relu(x), F.relu(x)", (torch.relu, F.relu), np.array([-1.0, 0.0, 2.0]))
-    torch_row("torch.relu(nan)", torch.relu, AT_ENDS, gradient=False)
-    torch_row("F.relu6(x), F.hardtanh(x, 0, 6)", (F.relu6, lambda x: F.hardtanh(x, 0, 6)),
+    torch_row("torch.relu(x), F.relu(x)", torch.relu, F.relu, np.array([-1.0, 0.0, 2.0]))
+    torch_row("torch.relu(nan)", AT_ENDS, gradient=False)
+    torch_row("F.relu6(x), F.hardtanh(x, 0, 6)", F.relu6, lambda x: F.hardtanh(x, 0, 6),
               np.array([-1.0, 0.5, 5.0, 7.0]))
 
     def at_ends():
@@ -33,63 +40,55 @@ def make_activations(torch_row):
         return [torch.autograd.grad(f(x).sum(), x)[0] for f in (F.relu6, lambda x: F.hardtanh(x, 0, 6))]
 
     torch_row("the gradient of F.relu6 and F.hardtanh at their ends", at_ends)
-    torch_row("F.leaky_relu(x)", F.leaky_relu, A)
-    torch_row("F.elu(x)", F.elu, A)
-    torch_row("F.selu(x)", F.selu, A)
-    torch_row("F.silu(x)", F.silu, A)
-    torch_row("F.mish(x)", F.mish, A)
-    torch_row("F.gelu(x)", F.gelu, A)
-    torch_row("F.gelu(x, approximate='tanh')", lambda x: F.gelu(x, approximate="tanh"), A)
-    torch_row("torch.sigmoid(x)", torch.sigmoid, A)
-    torch_row("F.logsigmoid(x)", F.logsigmoid, A)
-    torch_row("F.softplus(x)", F.softplus, np.array([-3.0, 0.0, 1.0, 19.0]))
+    torch_row("F.leaky_relu(x)", A)
+    torch_row("F.elu(x)", A)
+    torch_row("F.selu(x)", A)
+    torch_row("F.silu(x)", A)
+    torch_row("F.mish(x)", A)
+    torch_row("F.gelu(x)", A)
+    torch_row("F.gelu(x, approximate='tanh')", A)
+    torch_row("torch.sigmoid(x)", A)
+    torch_row("F.logsigmoid(x)", A)
+    torch_row("F.softplus(x)", np.array([-3.0, 0.0, 1.0, 19.0]))
     torch_row("F.softplus(x) beyond 20", F.softplus, np.array([20.5, 30.0]))
-    torch_row("F.softsign(x), F.tanhshrink(x)", lambda x: (F.softsign(x), F.tanhshrink(x)), A)
-    torch_row("F.glu(x)", F.glu, A)
-    torch_row("F.prelu(x, a)", F.prelu, A, np.array([0.2]))
-    torch_row("F.softmax(x, dim=0), F.log_softmax(x, dim=-1)",
-              lambda x: (F.softmax(x, dim=0), F.log_softmax(x, dim=-1)), A)
+    torch_row("F.softsign(x), F.tanhshrink(x)", A)
+    torch_row("F.glu(x)", A)
+    torch_row("F.prelu(x, a)", A, np.array([0.2]))
+    torch_row("F.softmax(x, dim=0), F.log_softmax(x, dim=-1)", A)
     torch_row("F.softmax with -inf and of -inf alone",
               lambda x, y: (F.softmax(x, dim=0), F.softmax(y, dim=0)),
               np.array([1.0, -np.inf, 2.0]), np.full(2, -np.inf), gradient=False)
-    torch_row("F.dropout(x, 0.5, training=False)", lambda x: F.dropout(x, 0.5, training=False), A)
+    torch_row("F.dropout(x, 0.5, training=False)", A)
 
 
 def make_convolutions(torch_row):
     image = normal(2, 4, 5, 6)
-    torch_row("F.conv2d(x, w, b)", F.conv2d, image, normal(3, 4, 3, 2), normal(3))
-    torch_row("F.conv2d(x, w, stride=(2, 1), padding=(1, 2), dilation=2, groups=2)",
-              lambda x, w: F.conv2d(x, w, stride=(2, 1), padding=(1, 2), dilation=2, groups=2),
-              image, normal(6, 2, 2, 2))
-    torch_row("F.conv2d(x, w, padding='same')", lambda x, w: F.conv2d(x, w, padding="same"), image,
-              normal(2, 4, 2, 3))
-    torch_row("F.conv1d(x, w, b, padding=1)", lambda x, w, b: F.conv1d(x, w, b, padding=1),
-              normal(2, 3, 7), normal(4, 3, 3), normal(4))
+    torch_row("F.conv2d(x, w, b)", image, normal(3, 4, 3, 2), normal(3))
+    torch_row("F.conv2d(x, w, stride=(2, 1), padding=(1, 2), dilation=2, groups=2)", image,
+              normal(6, 2, 2, 2))
+    torch_row("F.conv2d(x, w, padding='same')", image, normal(2, 4, 2, 3))
+    torch_row("F.conv1d(x, w, b, padding=1)", normal(2, 3, 7), normal(4, 3, 3), normal(4))
     plane = normal(1, 2, 5, 6)
-    torch_row("F.max_pool2d(x, 2)", lambda x: F.max_pool2d(x, 2), plane)
-    torch_row("F.max_pool2d(x, 3, 2, padding=1)", lambda x: F.max_pool2d(x, 3, 2, padding=1), -abs(plane))
-    torch_row("F.max_pool1d(x, 2, 1), F.avg_pool1d(x, 2, 1)",
-              lambda x: (F.max_pool1d(x, 2, 1), F.avg_pool1d(x, 2, 1)), normal(1, 2, 5))
-    torch_row("F.avg_pool2d(x, 3, 2, padding=1)", lambda x: F.avg_pool2d(x, 3, 2, padding=1), plane)
-    torch_row("F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False)",
-              lambda x: F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False), plane)
-    torch_row("F.adaptive_avg_pool2d(x, 1)", lambda x: F.adaptive_avg_pool2d(x, 1), plane)
-    torch_row("F.adaptive_max_pool2d(x, 1)", lambda x: F.adaptive_max_pool2d(x, 1), plane)
-    torch_row("F.interpolate(x, scale_factor=2)", lambda x: F.interpolate(x, scale_factor=2),
-              normal(1, 2, 2, 3))
-    torch_row("F.pixel_shuffle(x, 2)", lambda x: F.pixel_shuffle(x, 2), normal(1, 8, 2, 3))
+    torch_row("F.max_pool2d(x, 2)", plane)
+    torch_row("F.max_pool2d(x, 3, 2, padding=1)", -abs(plane))
+    torch_row("F.max_pool1d(x, 2, 1), F.avg_pool1d(x, 2, 1)", normal(1, 2, 5))
+    torch_row("F.avg_pool2d(x, 3, 2, padding=1)", plane)
+    torch_row("F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False)", plane)
+    torch_row("F.adaptive_avg_pool2d(x, 1)", plane)
+    torch_row("F.adaptive_max_pool2d(x, 1)", plane)
+    torch_row("F.interpolate(x, scale_factor=2)", normal(1, 2, 2, 3))
+    torch_row("F.pixel_shuffle(x, 2)", normal(1, 8, 2, 3))
 
 
 def make_norms(torch_row):
     x, scale, shift = normal(2, 4, 3), normal(4), normal(4)
     last = normal(3), normal(3)
     torch_row("F.layer_norm(x, (3,), w, b)", lambda x, w, b: F.layer_norm(x, (3,), w, b), x, *last)
-    torch_row("F.layer_norm(x, (4, 3))", lambda x: F.layer_norm(x, (4, 3)), x)
-    torch_row("F.rms_norm(x, (3,), w)", lambda x, w: F.rms_norm(x, (3,), w), x, last[0])
-    torch_row("F.rms_norm(x, (3,), w, eps=1e-5)", lambda x, w: F.rms_norm(x, (3,), w, eps=1e-5), x,
-              last[0])
-    torch_row("F.group_norm(x, 2, w, b)", lambda x, w, b: F.group_norm(x, 2, w, b), x, scale, shift)
-    torch_row("F.instance_norm(x)", F.instance_norm, x)
+    torch_row("F.layer_norm(x, (4, 3))", x)
+    torch_row("F.rms_norm(x, (3,), w)", x, last[0])
+    torch_row("F.rms_norm(x, (3,), w, eps=1e-5)", x, last[0])
+    torch_row("F.group_norm(x, 2, w, b)", x, scale, shift)
+    torch_row("F.instance_norm(x)", x)
 
     def training(x, w, b):
         mean, variance = torch.full((4,), 0.5).double(), torch.full((4,), 2.0).double()
@@ -106,7 +105,7 @@ def make_attention(torch_row):
     q, k, v = normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 2)
     mask = random.random((3, 5)) < 0.6
     mask[:, 0] = True
-    torch_row("F.scaled_dot_product_attention(q, k, v)", sdpa, q, k, v)
+    torch_row("F.scaled_dot_product_attention(q, k, v)", q, k, v)
     torch_row("F.scaled_dot_product_attention(.., is_causal=True)",
               lambda q, k, v: sdpa(q, k, v, is_causal=True), q, normal(1, 2, 3, 4), normal(1, 2, 3, 2))
     torch_row("F.scaled_dot_product_attention(.., attn_mask of bool)",
@@ -170,21 +169,17 @@ def make_losses(torch_row):
     targets, positive = random.random((2, 4)), random.random(4) + 0.5
     for name, function in {"mse_loss": F.mse_loss, "l1_loss": F.l1_loss}.items():
         torch_row(f"F.{name}(x, y)", function, A, B)
-    torch_row("F.mse_loss(x, y, reduction='sum'), F.mse_loss(x, y, reduction='none')",
-              lambda x, y: (F.mse_loss(x, y, reduction="sum"), F.mse_loss(x, y, reduction="none")),
-              A, B)
-    torch_row("F.huber_loss(x, y, delta=0.5)", lambda x, y: F.huber_loss(x, y, delta=0.5), A, B)
-    torch_row("F.smooth_l1_loss(x, y, beta=0.5)", lambda x, y: F.smooth_l1_loss(x, y, beta=0.5), A, B)
-    torch_row("F.binary_cross_entropy_with_logits(x, z)", F.binary_cross_entropy_with_logits, A,
-              targets)
+    torch_row("F.mse_loss(x, y, reduction='sum'), F.mse_loss(x, y, reduction='none')", A, B)
+    torch_row("F.huber_loss(x, y, delta=0.5)", A, B)
+    torch_row("F.smooth_l1_loss(x, y, beta=0.5)", A, B)
+    torch_row("F.binary_cross_entropy_with_logits(x, z)", A, targets)
     torch_row("F.binary_cross_entropy_with_logits(x, z, w, pos_weight=p)",
               lambda x, z, p: F.binary_cross_entropy_with_logits(x, z, p.detach(), pos_weight=p.detach()),
               A, targets, positive)
-    torch_row("F.binary_cross_entropy(p, z)", F.binary_cross_entropy, random.random((2, 4)), targets)
+    torch_row("F.binary_cross_entropy(p, z)", random.random((2, 4)), targets)
     scores, labels = normal(3, 4), np.array([2, 0, 3])
-    torch_row("F.cross_entropy(x, i)", F.cross_entropy, scores, labels)
-    torch_row("F.cross_entropy(x, i, reduction='sum')",
-              lambda x, i: F.cross_entropy(x, i, reduction="sum"), scores, labels)
+    torch_row("F.cross_entropy(x, i)", scores, labels)
+    torch_row("F.cross_entropy(x, i, reduction='sum')", scores, labels)
     torch_row("F.cross_entropy(x, i, w, label_smoothing=0.1)",
               lambda x, i, w: F.cross_entropy(x, i, w.detach(), label_smoothing=0.1), scores, labels,
               positive)
@@ -198,7 +193,7 @@ def make_losses(torch_row):
     probabilities /= probabilities.sum(1, keepdims=True)
     torch_row("F.cross_entropy(x, p) of probabilities",
               lambda x, p: F.cross_entropy(x, p.detach()), scores, probabilities)
-    torch_row("F.nll_loss(l, i)", F.nll_loss, scores, labels)
+    torch_row("F.nll_loss(l, i)", scores, labels)
     torch_row("F.kl_div(log_q, p, reduction='batchmean')",
               lambda q, p: F.kl_div(q.log_softmax(-1), p.detach(), reduction="batchmean"), scores,
               probabilities)
@@ -212,9 +207,9 @@ STEPS = 5
 def make_optimizers(rows):
     start, gradients = normal(2, 3), normal(STEPS, 2, 3)
 
-    def optimizer(name, make):
+    def optimizer(name):
         parameter = torch.tensor(start, requires_grad=True)
-        rule, values = make([parameter]), []
+        rule, values = made(name, [parameter]), []
         for gradient in gradients:
             parameter.grad = torch.tensor(gradient)
             rule.step()
@@ -222,36 +217,30 @@ def make_optimizers(rows):
         rows.add(name, [start, gradients], [np.stack(values)])
 
     optim = torch.optim
-    optimizer("optim.SGD(p, 0.1)", lambda p: optim.SGD(p, 0.1))
-    optimizer("optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05)",
-              lambda p: optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05))
-    optimizer("optim.SGD(p, 0.1, momentum=0.9, nesterov=True)",
-              lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True))
-    optimizer("optim.Adam(p, eps=1e-2)", lambda p: optim.Adam(p, eps=1e-2))
-    optimizer("optim.Adam(p, weight_decay=0.1)", lambda p: optim.Adam(p, weight_decay=0.1))
-    optimizer("optim.AdamW(p)", lambda p: optim.AdamW(p))
-    optimizer("optim.RMSprop(p, eps=1e-2)", lambda p: optim.RMSprop(p, eps=1e-2))
-    optimizer("optim.RMSprop(p, momentum=0.9, centered=True)",
-              lambda p: optim.RMSprop(p, momentum=0.9, centered=True))
-    optimizer("optim.Adagrad(p, initial_accumulator_value=0.1)",
-              lambda p: optim.Adagrad(p, initial_accumulator_value=0.1))
+    optimizer("optim.SGD(p, 0.1)")
+    optimizer("optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05)")
+    optimizer("optim.SGD(p, 0.1, momentum=0.9, nesterov=True)")
+    optimizer("optim.Adam(p, eps=1e-2)")
+    optimizer("optim.Adam(p, weight_decay=0.1)")
+    optimizer("optim.AdamW(p)")
+    optimizer("optim.RMSprop(p, eps=1e-2)")
+    optimizer("optim.RMSprop(p, momentum=0.9, centered=True)")
+    optimizer("optim.Adagrad(p, initial_accumulator_value=0.1)")
 
-    def schedule(name, make):
+    def schedule(name):
         rule = optim.SGD([torch.zeros(1, requires_grad=True)], 0.5)
-        rates, schedule = [], make(rule)
+        rates, schedule = [], made(name, rule)
         for _ in range(14):
             rates.append(rule.param_groups[0]["lr"])
             rule.step()
             schedule.step()
         rows.add(name, [], [np.array(rates)])
 
-    schedules = optim.lr_scheduler
-    schedule("StepLR(o, 3, gamma=0.5)", lambda o: schedules.StepLR(o, 3, gamma=0.5))
-    schedule("ExponentialLR(o, 0.9)", lambda o: schedules.ExponentialLR(o, 0.9))
-    schedule("PolynomialLR(o, 10, power=2)", lambda o: schedules.PolynomialLR(o, 10, power=2))
-    schedule("LinearLR(o, 0.25, total_iters=3)", lambda o: schedules.LinearLR(o, 0.25, total_iters=3))
-    schedule("CosineAnnealingLR(o, 13, eta_min=0.1)",
-             lambda o: schedules.CosineAnnealingLR(o, 13, eta_min=0.1))
+    schedule("StepLR(o, 3, gamma=0.5)")
+    schedule("ExponentialLR(o, 0.9)")
+    schedule("PolynomialLR(o, 10, power=2)")
+    schedule("LinearLR(o, 0.25, total_iters=3)")
+    schedule("CosineAnnealingLR(o, 13, eta_min=0.1)")
 
     def clipped(function):
         parameters = [torch.zeros(2, 3, requires_grad=True) for _ in range(2)]
@@ -279,20 +268,18 @@ def make_optimizers(rows):
 
 
 def make_modules(torch_row):
-    def module(name, make, x, **options):
-        layer = make().double()
+    def module(name, x, **options):
+        layer = made(name).double()
         weights = {n: normal(*p.shape) for n, p in layer.named_parameters()}
         torch_row(name, lambda x, *w: functional_call(layer, named(weights, w), (x,)), x,
                   *weights.values(), **options)
 
-    module("nn.Linear(3, 2)", lambda: nn.Linear(3, 2), normal(2, 5, 3))
-    module("nn.Conv2d(2, 4, 3, padding=1, groups=2)",
-           lambda: nn.Conv2d(2, 4, 3, padding=1, groups=2), normal(1, 2, 4, 3))
-    module("nn.Embedding(5, 3)", lambda: nn.Embedding(5, 3), np.array([[0, 4], [2, 2]]))
-    module("nn.LayerNorm(4)", lambda: nn.LayerNorm(4), normal(3, 4))
-    module("nn.GroupNorm(2, 4)", lambda: nn.GroupNorm(2, 4), normal(2, 4, 3))
-    module("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))",
-           lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), normal(5, 3))
+    module("nn.Linear(3, 2)", normal(2, 5, 3))
+    module("nn.Conv2d(2, 4, 3, padding=1, groups=2)", normal(1, 2, 4, 3))
+    module("nn.Embedding(5, 3)", np.array([[0, 4], [2, 2]]))
+    module("nn.LayerNorm(4)", normal(3, 4))
+    module("nn.GroupNorm(2, 4)", normal(2, 4, 3))
+    module("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))", normal(5, 3))
 
     norm = nn.BatchNorm2d(2).double()
 
@@ -308,16 +295,12 @@ def make_modules(torch_row):
 
 def make_transposed_convolutions(torch_row):
     image = normal(2, 4, 3, 4)
-    torch_row("F.conv_transpose2d(x, w, b)", F.conv_transpose2d, image, normal(4, 3, 3, 2), normal(3))
+    torch_row("F.conv_transpose2d(x, w, b)", image, normal(4, 3, 3, 2), normal(3))
     torch_row("F.conv_transpose2d(x, w, stride=(2, 3), padding=1, output_padding=(1, 2), groups=2)",
-              lambda x, w: F.conv_transpose2d(x, w, stride=(2, 3), padding=1, output_padding=(1, 2), groups=2),
               image, normal(4, 3, 3, 4))
-    torch_row("F.conv_transpose2d(x, w, output_padding=2, dilation=3)",
-              lambda x, w: F.conv_transpose2d(x, w, output_padding=2, dilation=3), image,
-              normal(4, 1, 2, 2))
-    torch_row("F.conv_transpose1d(x, w, b, stride=2, padding=1)",
-              lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1), normal(2, 3, 5),
-              normal(3, 4, 3), normal(4))
+    torch_row("F.conv_transpose2d(x, w, output_padding=2, dilation=3)", image, normal(4, 1, 2, 2))
+    torch_row("F.conv_transpose1d(x, w, b, stride=2, padding=1)", normal(2, 3, 5), normal(3, 4, 3),
+              normal(4))
     layer = nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2).double()
     torch_row("nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)",
               lambda x, *w: functional_call(layer, named(["weight", "bias"], w), (x,)),

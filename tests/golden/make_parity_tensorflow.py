@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 import make_parity_keras
-from parity_rows import Rows, weights
+from parity_rows import Rows, all_of, calls_of, weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 tf1 = tf.compat.v1
@@ -37,8 +37,11 @@ FLAGS = np.array([[True, False, True], [False, False, False]])
 HALVES = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.4, 2.6])
 
 
-def row(name, function, *inputs, gradient=True):
-    """`function` of tensors, run eagerly, with the gradients of a tape."""
+def row(name, *given, gradient=True):
+    """Runs the function that is given before the inputs, or the calls in the row's name: eagerly, with
+    the gradients of a tape."""
+    function, *inputs = given if given and callable(given[0]) else [
+        all_of([f for _, f in calls_of(name, {"tf": tf, "tf1": tf1})]), *given]
     tensors = [tf.constant(x) for x in inputs]
     floating = [t for t in tensors if t.dtype.is_floating] if gradient else []
     with tf.GradientTape() as tape:
@@ -59,70 +62,57 @@ def row(name, function, *inputs, gradient=True):
 
 
 def make_creation():
-    row("tf.constant([[1., 2.]])", lambda: tf.constant([[1.0, 2.0]]))
-    row("tf.zeros([2, 3]), tf.fill([2, 3], 0.1)", lambda: (tf.zeros([2, 3]), tf.fill([2, 3], 0.1)))
-    row("tf.zeros_like(x), tf.ones_like(x)", lambda x: (tf.zeros_like(x), tf.ones_like(x)), I32)
-    row("tf.range(2, 9, 3)", lambda: tf.range(2, 9, 3))
-    row("tf.linspace(1., 2., 5)", lambda: tf.linspace(1.0, 2.0, 5))
-    row("tf.eye(2, 3)", lambda: tf.eye(2, 3))
-    row("tf.one_hot(i, 4)", lambda i: tf.one_hot(i, 4), np.array([2, 0, 7, -1]))
-    row("tf.cast(x, tf.int32)", lambda x: tf.cast(x, tf.int32), np.array([2.7, -2.7, 0.5, -0.5]))
-    row("tf.linalg.band_part(x, -1, 0)", lambda x: tf.linalg.band_part(x, -1, 0), X)
+    row("tf.constant([[1., 2.]])")
+    row("tf.zeros([2, 3]), tf.fill([2, 3], 0.1)")
+    row("tf.zeros_like(x), tf.ones_like(x)", I32)
+    row("tf.range(2, 9, 3)")
+    row("tf.linspace(1., 2., 5)")
+    row("tf.eye(2, 3)")
+    row("tf.one_hot(i, 4)", np.array([2, 0, 7, -1]))
+    row("tf.cast(x, tf.int32)", np.array([2.7, -2.7, 0.5, -0.5]))
+    row("tf.linalg.band_part(x, -1, 0)", X)
 
 
 def make_shape():
-    row("tf.reshape(x, [3, -1])", lambda x: tf.reshape(x, [3, -1]), X)
+    row("tf.reshape(x, [3, -1])", X)
     row("tf.expand_dims(x, 1), tf.squeeze(x, [1])",
         lambda x, y: (tf.expand_dims(x, 1), tf.squeeze(y, [1])), A, normal(2, 1))
-    row("tf.transpose(x, [2, 0, 1])", lambda x: tf.transpose(x, [2, 0, 1]), X)
-    row("tf.transpose(x)", lambda x: tf.transpose(x), X)
-    row("tf.concat([x, y], 1), tf.stack([x, y], 1)",
-        lambda x, y: (tf.concat([x, y], 1), tf.stack([x, y], 1)), A, B)
-    row("tf.unstack(x, axis=1)", lambda x: tf.unstack(x, axis=1), A)
-    row("tf.split(x, 2, 2)", lambda x: tf.split(x, 2, 2), X)
-    row("tf.split(x, [1, 3], 2)", lambda x: tf.split(x, [1, 3], 2), X)
-    row("tf.slice(x, [0, 1, 1], [2, 1, 3])", lambda x: tf.slice(x, [0, 1, 1], [2, 1, 3]), X)
-    row("x[:, ::-1, 1::2]", lambda x: x[:, ::-1, 1::2], X)
-    row("tf.tile(x, [2, 3])", lambda x: tf.tile(x, [2, 3]), A)
-    row("tf.repeat(x, 2, axis=0)", lambda x: tf.repeat(x, 2, axis=0), A)
-    row("tf.broadcast_to(x, [2, 3])", lambda x: tf.broadcast_to(x, [2, 3]), normal(3))
+    row("tf.transpose(x, [2, 0, 1])", X)
+    row("tf.transpose(x)", X)
+    row("tf.concat([x, y], 1), tf.stack([x, y], 1)", A, B)
+    row("tf.unstack(x, axis=1)", A)
+    row("tf.split(x, 2, 2)", X)
+    row("tf.split(x, [1, 3], 2)", X)
+    row("tf.slice(x, [0, 1, 1], [2, 1, 3])", X)
+    row("x[:, ::-1, 1::2]", X)
+    row("tf.tile(x, [2, 3])", A)
+    row("tf.repeat(x, 2, axis=0)", A)
+    row("tf.broadcast_to(x, [2, 3])", normal(3))
     row("tf.pad(x, [[0, 3], [1, 2]], constant_values=v)",
         lambda x: tf.pad(x, [[0, 3], [1, 2]], constant_values=0.5), A)
-    row("tf.reverse(x, [1])", lambda x: tf.reverse(x, [1]), X)
-    row("tf.shape(x)[0]", lambda x: tf.shape(x)[0], X)
-    row("tf.gather(x, i, axis=1)", lambda x, i: tf.gather(x, i, axis=1), X, np.array([2, 0, 2]))
-    row("tf.gather(x, i, axis=1, batch_dims=1)",
-        lambda x, i: tf.gather(x, i, axis=1, batch_dims=1), A, np.array([[2, 0], [1, 2]]))
-    row("tf.nn.embedding_lookup(w, i)", lambda w, i: tf.nn.embedding_lookup(w, i), C,
-        np.array([[2, 0], [1, 2]]))
-    row("tf.math.unsorted_segment_sum(x, i, 3)",
-        lambda x, i: tf.math.unsorted_segment_sum(x, i, 3), C, np.array([2, 0, 2]))
-    row("tf.where(c, x, y)", lambda c, x, y: tf.where(c, x, y), FLAGS, A, B)
-    row("tf.reverse_sequence(x, n, seq_axis=1)",
-        lambda x, n: tf.reverse_sequence(x, n, seq_axis=1), X, np.array([3, 2]))
+    row("tf.reverse(x, [1])", X)
+    row("tf.shape(x)[0]", X)
+    row("tf.gather(x, i, axis=1)", X, np.array([2, 0, 2]))
+    row("tf.gather(x, i, axis=1, batch_dims=1)", A, np.array([[2, 0], [1, 2]]))
+    row("tf.nn.embedding_lookup(w, i)", C, np.array([[2, 0], [1, 2]]))
+    row("tf.math.unsorted_segment_sum(x, i, 3)", C, np.array([2, 0, 2]))
+    row("tf.where(c, x, y)", FLAGS, A, B)
+    row("tf.reverse_sequence(x, n, seq_axis=1)", X, np.array([3, 2]))
 
 
 def make_arithmetic():
-    row("tf.add(x, y), tf.subtract(x, y), tf.multiply(x, y), tf.divide(x, y)",
-        lambda x, y: (tf.add(x, y), tf.subtract(x, y), tf.multiply(x, y), tf.divide(x, y)), A, B)
+    row("tf.add(x, y), tf.subtract(x, y), tf.multiply(x, y), tf.divide(x, y)", A, B)
     row("tf.truediv(i, j) of int32", lambda i, j: tf.truediv(i, j), I32, BY)
-    row("tf.math.floordiv(i, j), tf.math.floormod(i, j)",
-        lambda i, j: (tf.math.floordiv(i, j), tf.math.floormod(i, j)), I32, BY)
-    row("tf.truncatediv(i, j), tf.truncatemod(i, j)",
-        lambda i, j: (tf.truncatediv(i, j), tf.truncatemod(i, j)), I32, BY)
-    row("tf.math.divide_no_nan(x, y)", tf.math.divide_no_nan, np.array([1.0, 2.0, -3.0]),
-        np.array([2.0, 0.0, 4.0]))
-    row("tf.exp(x), tf.sin(x), tf.cos(x), tf.tanh(x), tf.square(x)",
-        lambda x: (tf.exp(x), tf.sin(x), tf.cos(x), tf.tanh(x), tf.square(x)), A)
+    row("tf.math.floordiv(i, j), tf.math.floormod(i, j)", I32, BY)
+    row("tf.truncatediv(i, j), tf.truncatemod(i, j)", I32, BY)
+    row("tf.math.divide_no_nan(x, y)", np.array([1.0, 2.0, -3.0]), np.array([2.0, 0.0, 4.0]))
+    row("tf.exp(x), tf.sin(x), tf.cos(x), tf.tanh(x), tf.square(x)", A)
     row("tf.math.log(x), tf.math.log1p(x), tf.sqrt(x), tf.math.rsqrt(x), tf.pow(x, y)",
-        lambda x, y: (tf.math.log(x), tf.math.log1p(x), tf.sqrt(x), tf.math.rsqrt(x), tf.pow(x, y)),
         abs(A) + 0.5, B)
-    row("tf.math.erf(x), tf.math.expm1(x), tf.math.sigmoid(x)",
-        lambda x: (tf.math.erf(x), tf.math.expm1(x), tf.math.sigmoid(x)), A)
-    row("tf.round(x), tf.floor(x), tf.math.ceil(x)",
-        lambda x: (tf.round(x), tf.floor(x), tf.math.ceil(x)), HALVES, gradient=False)
-    row("tf.abs(x), tf.sign(x)", lambda x: (tf.abs(x), tf.sign(x)), np.array([-1.5, 0.0, 2.0]))
-    row("tf.maximum(x, y), tf.minimum(x, y)", lambda x, y: (tf.maximum(x, y), tf.minimum(x, y)), A, B)
+    row("tf.math.erf(x), tf.math.expm1(x), tf.math.sigmoid(x)", A)
+    row("tf.round(x), tf.floor(x), tf.math.ceil(x)", HALVES, gradient=False)
+    row("tf.abs(x), tf.sign(x)", np.array([-1.5, 0.0, 2.0]))
+    row("tf.maximum(x, y), tf.minimum(x, y)", A, B)
     row("tf.maximum(nan, y)", lambda x, y: (tf.maximum(x, y), tf.minimum(x, y)),
         np.array([np.nan, 1.0]), np.array([1.0, np.nan]), gradient=False)
 
@@ -136,34 +126,27 @@ def make_arithmetic():
         return tape.gradient(largest, [x, y], unconnected_gradients="zero")[1]
 
     row("the gradient of tf.maximum at ties", at_ties)
-    row("tf.clip_by_value(x, -1., 1.)", lambda x: tf.clip_by_value(x, -1.0, 1.0),
-        np.array([-2.0, -1.0, 0.5, 1.0, 3.0]))
-    row("tf.math.squared_difference(x, y)", tf.math.squared_difference, A, B)
+    row("tf.clip_by_value(x, -1., 1.)", np.array([-2.0, -1.0, 0.5, 1.0, 3.0]))
+    row("tf.math.squared_difference(x, y)", A, B)
     row("tf.equal(x, y), tf.less(x, y), tf.logical_not(c), tf.math.is_nan(x)",
-        lambda x, y, c: (tf.equal(x, y), tf.less(x, y), tf.logical_not(c), tf.math.is_nan(x)),
         np.array([1.0, np.nan, 0.0]), np.array([1.0, np.nan, 0.5]), FLAGS)
 
 
 def make_reductions():
-    row("tf.reduce_sum(x), tf.reduce_sum(x, 1, keepdims=True), tf.reduce_mean(x, [0, 2])",
-        lambda x: (tf.reduce_sum(x), tf.reduce_sum(x, 1, keepdims=True), tf.reduce_mean(x, [0, 2])),
-        X)
+    row("tf.reduce_sum(x), tf.reduce_sum(x, 1, keepdims=True), tf.reduce_mean(x, [0, 2])", X)
     row("tf.reduce_sum(x) of int32", lambda x: tf.reduce_sum(x), np.array([2**31 - 1, 5], np.int32))
     row("tf.reduce_mean(x) of int32", lambda x: tf.reduce_mean(x), np.array([7, -8, 2], np.int32))
-    row("tf.reduce_max(x, 1), tf.reduce_min(x, 1)",
-        lambda x: (tf.reduce_max(x, 1), tf.reduce_min(x, 1)), TIES)
+    row("tf.reduce_max(x, 1), tf.reduce_min(x, 1)", TIES)
     row("tf.reduce_max(nan)", lambda x: (tf.reduce_max(x), tf.reduce_min(x)),
         np.array([1.0, np.nan, 3.0]), gradient=False)
     row("tf.reduce_max of nothing", lambda x: tf.reduce_max(x, 1), np.zeros((2, 0)), gradient=False)
-    row("tf.argmax(x), tf.argmin(x, 1)", lambda x: (tf.argmax(x), tf.argmin(x, 1)), TIES)
+    row("tf.argmax(x), tf.argmin(x, 1)", TIES)
     row("tf.argmax(nan)", lambda x: tf.argmax(x), np.array([1.0, np.nan, 3.0]))
-    row("tf.reduce_any(c, 1), tf.reduce_all(c, 1)",
-        lambda c: (tf.reduce_any(c, 1), tf.reduce_all(c, 1)), FLAGS)
-    row("tf.math.reduce_variance(x, 1), tf.math.reduce_std(x, 1)",
-        lambda x: (tf.math.reduce_variance(x, 1), tf.math.reduce_std(x, 1)), C)
-    row("tf.nn.moments(x, [0])", lambda x: tf.nn.moments(x, [0]), C)
-    row("tf.reduce_logsumexp(x, 1)", lambda x: tf.reduce_logsumexp(x, 1), C)
-    row("tf.norm(x, axis=1)", lambda x: tf.norm(x, axis=1), C)
+    row("tf.reduce_any(c, 1), tf.reduce_all(c, 1)", FLAGS)
+    row("tf.math.reduce_variance(x, 1), tf.math.reduce_std(x, 1)", C)
+    row("tf.nn.moments(x, [0])", C)
+    row("tf.reduce_logsumexp(x, 1)", C)
+    row("tf.norm(x, axis=1)", C)
 
     def at_zero():
         x = tf.zeros(3, tf.float64)
@@ -173,18 +156,14 @@ def make_reductions():
         return tape.gradient(length, x)
 
     row("the gradient of tf.norm at 0", at_zero)
-    row("tf.cumsum(x, 1, exclusive=True, reverse=True)",
-        lambda x: tf.cumsum(x, 1, exclusive=True, reverse=True), C)
-    row("tf.math.count_nonzero(x)", lambda x: tf.math.count_nonzero(x), I32)
-    row("tf.nn.l2_loss(x)", tf.nn.l2_loss, A)
-    row("tf.math.l2_normalize(x, 1)", lambda x: tf.math.l2_normalize(x, 1), A)
-    row("tf.sort(x, direction='DESCENDING'), tf.argsort(x)",
-        lambda x: (tf.sort(x, direction="DESCENDING"), tf.argsort(x)), C)
-    row("tf.math.top_k(x, 2)", lambda x: tuple(tf.math.top_k(x, 2)), TIES)
-    row("tf.matmul(x, y, transpose_b=True)", lambda x, y: tf.matmul(x, y, transpose_b=True), X,
-        normal(2, 2, 4))
-    row("tf.linalg.matvec(x, v), tf.tensordot(x, v, 1)",
-        lambda x, v: (tf.linalg.matvec(x, v), tf.tensordot(x, v, 1)), X, normal(4))
+    row("tf.cumsum(x, 1, exclusive=True, reverse=True)", C)
+    row("tf.math.count_nonzero(x)", I32)
+    row("tf.nn.l2_loss(x)", A)
+    row("tf.math.l2_normalize(x, 1)", A)
+    row("tf.sort(x, direction='DESCENDING'), tf.argsort(x)", C)
+    row("tf.math.top_k(x, 2)", TIES)
+    row("tf.matmul(x, y, transpose_b=True)", X, normal(2, 2, 4))
+    row("tf.linalg.matvec(x, v), tf.tensordot(x, v, 1)", X, normal(4))
 
 
 make_creation()

@@ -18,56 +18,25 @@ from safetensors_writer import write
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def lstm(dtype, arrays, prefix, bidirectional):
-    torch.manual_seed(5)
+def stack(dtype, arrays, prefix, kind, bidirectional):
+    is_lstm = kind is torch.nn.LSTM
+    torch.manual_seed(5 if is_lstm else 6)
     ways = 2 if bidirectional else 1
-    layer = torch.nn.LSTM(3, 5, num_layers=2, batch_first=True, bidirectional=bidirectional).to(dtype)
+    layer = kind(3, 5, num_layers=2, batch_first=True, bidirectional=bidirectional).to(dtype)
+    without = 20 if is_lstm else 10  # elements of the second bias that are zero
     for name, parameter in layer.named_parameters():
         if name.startswith("bias_hh"):
-            torch.nn.init.zeros_(parameter)
+            torch.nn.init.zeros_(parameter[:without])
     lengths = torch.tensor([6, 1, 4, 3])
-    x, hidden, cell = torch.randn(4, 6, 3).to(dtype), torch.randn(2 * ways, 4, 5).to(dtype), torch.randn(2 * ways, 4, 5).to(dtype)
-    for given in (x, hidden, cell):
-        given.requires_grad_()
+    x = torch.randn(4, 6, 3).to(dtype).requires_grad_()
+    given = [torch.randn(2 * ways, 4, 5).to(dtype).requires_grad_() for _ in range(2 if is_lstm else 1)]
     packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-    out, (h, c) = layer(packed, (hidden, cell))
+    out, after = layer(packed, tuple(given) if is_lstm else given[0])
+    states = after if is_lstm else (after,)
     sequence, _ = torch.nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
-    (sequence.square().sum() + (h * c).sum()).backward()
-    put = {"x": x, "initial_hidden": hidden, "initial_cell": cell}
-    for i in range(2):
-        for way in range(ways):
-            of = f"_l{i}" + ("_reverse" if way else "")
-            to = f"{i}." + ("reverse." if way else "")
-            put[to + "input"] = getattr(layer, "weight_ih" + of)
-            put[to + "recurrent"] = getattr(layer, "weight_hh" + of)
-            put[to + "bias"] = getattr(layer, "bias_ih" + of)
-    transposed = ("input", "recurrent")
-    for name, tensor in put.items():
-        for kind, value in (("", tensor), ("gradient.", tensor.grad)):
-            if name.split(".")[-1] in transposed:
-                value = value.t()
-            arrays[f"{kind}{prefix}.{name}"] = value.detach().contiguous().numpy()
-    arrays[f"{prefix}.lengths"] = lengths.numpy()
-    for name, tensor in (("sequence", sequence), ("hidden", h), ("cell", c)):
-        arrays[f"{prefix}.{name}"] = tensor.detach().contiguous().numpy()
-
-
-def gru(dtype, arrays, prefix, bidirectional):
-    torch.manual_seed(6)
-    ways = 2 if bidirectional else 1
-    layer = torch.nn.GRU(3, 5, num_layers=2, batch_first=True, bidirectional=bidirectional).to(dtype)
-    for name, parameter in layer.named_parameters():
-        if name.startswith("bias_hh"):
-            torch.nn.init.zeros_(parameter[:10])
-    lengths = torch.tensor([6, 1, 4, 3])
-    x, hidden = torch.randn(4, 6, 3).to(dtype), torch.randn(2 * ways, 4, 5).to(dtype)
-    for given in (x, hidden):
-        given.requires_grad_()
-    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-    out, h = layer(packed, hidden)
-    sequence, _ = torch.nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
-    (sequence.square().sum() + h.square().sum()).backward()
-    put = {"x": (x, x.grad), "initial_hidden": (hidden, hidden.grad)}
+    (sequence.square().sum() + (states[0] * states[-1]).sum()).backward()
+    put = {"x": (x, x.grad)}
+    put |= {f"initial_{name}": (s, s.grad) for name, s in zip(("hidden", "cell"), given)}
     for i in range(2):
         for way in range(ways):
             of = f"_l{i}" + ("_reverse" if way else "")
@@ -76,19 +45,20 @@ def gru(dtype, arrays, prefix, bidirectional):
                 parameter = getattr(layer, weight + of)
                 put[to + name] = (parameter.t(), parameter.grad.t())
             first, second = getattr(layer, "bias_ih" + of), getattr(layer, "bias_hh" + of)
-            put[to + "bias"] = (torch.cat([first, second[10:]]), torch.cat([first.grad, second.grad[10:]]))
+            put[to + "bias"] = (torch.cat([first, second[without:]]),
+                                torch.cat([first.grad, second.grad[without:]]))
     for name, (value, gradient) in put.items():
         arrays[f"{prefix}.{name}"] = value.detach().contiguous().numpy()
         arrays[f"gradient.{prefix}.{name}"] = gradient.contiguous().numpy()
     arrays[f"{prefix}.lengths"] = lengths.numpy()
-    for name, tensor in (("sequence", sequence), ("hidden", h)):
+    for name, tensor in zip(("sequence", "hidden", "cell"), (sequence, *states)):
         arrays[f"{prefix}.{name}"] = tensor.detach().contiguous().numpy()
 
 
 for name, dtype in (("f32", torch.float32), ("f64", torch.float64)):
     arrays = {}
-    lstm(dtype, arrays, "lstm", False)
-    lstm(dtype, arrays, "both", True)
-    gru(dtype, arrays, "gru", False)
-    gru(dtype, arrays, "gru_both", True)
+    stack(dtype, arrays, "lstm", torch.nn.LSTM, False)
+    stack(dtype, arrays, "both", torch.nn.LSTM, True)
+    stack(dtype, arrays, "gru", torch.nn.GRU, False)
+    stack(dtype, arrays, "gru_both", torch.nn.GRU, True)
     write(os.path.join(HERE, f"recurrent_{name}.safetensors"), arrays)

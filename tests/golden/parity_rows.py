@@ -1,13 +1,32 @@
 """What the scripts of docs/coming-from.md share: each of its rows is a function that is called once.
+Where a row's name is code, that is what is run.
 
 A row NAME is stored as "NAME/x0", "NAME/x1", .. (what the function was given), "NAME/y0", .. (what
 it gave), and "NAME/g0", .. (the gradients with respect to the floating inputs, where it has them,
 of the sum of cos(i) y[i] over all floating outputs y and their elements i, counted from 0 in each).
 """
 
+import ast
+
 import numpy as np
 
 from safetensors_writer import write
+
+
+def calls_of(name, libraries):
+    """The calls that a row's name lists, each as (expression, function): a function of the variables of
+    the name, in the order in which they first occur."""
+    listed = ast.parse(name, mode="eval").body
+    found = [n for n in ast.walk(listed) if isinstance(n, ast.Name) and n.id not in libraries]
+    found.sort(key=lambda n: n.col_offset)
+    variables = ", ".join(dict.fromkeys(n.id for n in found))
+    texts = [ast.unparse(e) for e in (listed.elts if isinstance(listed, ast.Tuple) else [listed])]
+    return [(text, eval(f"lambda {variables}: {text}", libraries)) for text in texts]
+
+
+def all_of(functions):
+    """One function that gives what all of them do; of one alone, its own value."""
+    return functions[0] if len(functions) == 1 else lambda *x: tuple(f(*x) for f in functions)
 
 
 class Rows:
@@ -31,10 +50,9 @@ def weights(shape):
     return np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape)
 
 
-def require_equal(name, a, b):
-    """Functions that share a row agree."""
-    assert len(a) == len(b), name
-    for one, other in zip(a, b):
-        kinds = [f"{array.dtype}{array.shape}" for array in (one, other)]
-        assert kinds[0] == kinds[1], f"{name}: {kinds}"
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
+def equal(a, b):
+    """Whether two lists of arrays are: functions that share a row agree."""
+    return len(a) == len(b) and all(
+        one.dtype == other.dtype and one.shape == other.shape
+        and np.allclose(one, other, rtol=1e-12, atol=1e-12, equal_nan=True)
+        for one, other in zip(a, b))

@@ -9,26 +9,29 @@
 
 using namespace ebb;
 
+// Workspace of a 3x3 convolution of `channels` to `filters` in each group, and of its two
+// gradients.
+static std::array<std::size_t, 3> conv_workspaces(DType dtype, std::int64_t images,
+                                                  std::int64_t channels, std::int64_t filters,
+                                                  std::int64_t size, std::int64_t groups = 1) {
+  const Attributes attributes = ConvAttributes{.padding = {1, 1}, .groups = groups};
+  const Spec x{dtype, {images, channels * groups, size, size}},
+      weights{dtype, {filters * groups, channels, 3, 3}},
+      y{dtype, {images, filters * groups, size, size}};
+  const auto needs = [&](MemoryRule rule, std::vector<Spec> inputs, const Spec& output) {
+    return rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
+        .workspace_bytes;
+  };
+  return {needs(cpu::conv2d_memory, {x, weights}, y),
+          needs(cpu::conv2d_input_gradient_memory, {y, weights, x}, x),
+          needs(cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights)};
+}
+
 TEST_CASE("the workspace of convolutions does not grow with the images") {
   for (const std::int64_t size : {8, 64}) {
-    std::size_t bytes[3][2];
-    for (int many = 0; many < 2; ++many) {
-      const std::int64_t images = many == 0 ? 64 : 4096;
-      const Spec x{DType::f32, {images, 16, size, size}}, weights{DType::f32, {32, 16, 3, 3}},
-          y{DType::f32, {images, 32, size, size}};
-      const Attributes attributes = ConvAttributes{.padding = {1, 1}};
-      const auto needs = [&](MemoryRule rule, std::vector<Spec> inputs, const Spec& output) {
-        return rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
-            .workspace_bytes;
-      };
-      bytes[0][many] = needs(cpu::conv2d_memory, {x, weights}, y);
-      bytes[1][many] = needs(cpu::conv2d_input_gradient_memory, {y, weights, x}, x);
-      bytes[2][many] = needs(cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights);
-    }
-    for (const auto& of : bytes) {
-      CHECK(of[0] == of[1]);
-      CHECK(of[0] <= std::size_t{6} << 20);
-    }
+    const auto few = conv_workspaces(DType::f32, 64, 16, 32, size);
+    CHECK(few == conv_workspaces(DType::f32, 4096, 16, 32, size));
+    for (const std::size_t bytes : few) CHECK(bytes <= std::size_t{6} << 20);
   }
 }
 
@@ -37,24 +40,12 @@ TEST_CASE("fewer images never take more workspace of convolutions") {
     for (const auto& [channels, size, groups] :
          {std::array{64, 32, 1}, {3, 64, 1}, {17, 9, 1}, {64, 32, 2}, {40, 3, 5}}) {
       CAPTURE(name(type), channels, size, groups);
-      const Attributes attributes = ConvAttributes{.padding = {1, 1}, .groups = groups};
-      std::size_t before[3] = {};
+      std::array<std::size_t, 3> before = {};
       for (std::int64_t images = 0; images < 40; ++images) {
         CAPTURE(images);
-        const Spec x{type, {images, channels * groups, size, size}},
-            weights{type, {16 * groups, channels, 3, 3}},
-            y{type, {images, 16 * groups, size, size}};
-        const auto check = [&](int which, MemoryRule rule, std::vector<Spec> inputs,
-                               const Spec& output) {
-          const std::size_t bytes =
-              rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
-                  .workspace_bytes;
-          CHECK(bytes >= before[which]);
-          before[which] = bytes;
-        };
-        check(0, cpu::conv2d_memory, {x, weights}, y);
-        check(1, cpu::conv2d_input_gradient_memory, {y, weights, x}, x);
-        check(2, cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights);
+        const auto bytes = conv_workspaces(type, images, channels, 16, size, groups);
+        for (std::size_t i = 0; i < 3; ++i) CHECK(bytes[i] >= before[i]);
+        before = bytes;
       }
     }
 }

@@ -21,7 +21,7 @@ Tensor drawn(const OpDef& op, DType dtype, std::int64_t n, double a, double b) {
   return apply_one(op, {Tensor::from({kKey, kCounter})},
                    detail::creation_attributes(a, b, {n}, dtype), {});
 }
-std::vector<double> values(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 
 std::uint32_t word(std::int64_t i) {
   return Philox::word(kKey, static_cast<std::uint64_t>(kCounter), static_cast<std::uint64_t>(i));

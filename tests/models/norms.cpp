@@ -1,4 +1,4 @@
-// Normalisations against PyTorch's (tests/golden/make_norms.py), and running statistics.
+// Normalisations against PyTorch's (tests/golden/make_models.py), and running statistics.
 #include "ebb/models/norm.h"
 
 #include "ebb/core/base/error.h"

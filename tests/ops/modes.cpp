@@ -1,6 +1,5 @@
 // Every operator gives the same in eager mode and in a graph.
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/kernels/threads.h"
 #include "ebb/tests/ops/harness.h"
@@ -20,16 +19,6 @@ std::string difference(const Tensors& a, const Tensors& b) {
   return "";
 }
 
-Tensor total(const Tensors& tensors) {
-  Tensor all;
-  for (const Tensor& tensor : tensors) {
-    if (!is_floating(tensor.dtype())) continue;
-    const Tensor part = sum(square(tensor));
-    all = all.defined() ? all + part : part;
-  }
-  return all;
-}
-
 // The gradients of the sum of the squares of all results, `order` times.
 Tensors gradients_of(const Sample& sample, const Tensors& inputs, int order) {
   Tensors floating;
@@ -37,7 +26,7 @@ Tensors gradients_of(const Sample& sample, const Tensors& inputs, int order) {
     if (is_floating(inputs[i].dtype()) && !sample.state.has(i)) floating.push_back(inputs[i]);
   Tensors results = sample.call(inputs);
   for (int k = 1; k <= order; ++k)
-    results = gradients(total(results), floating, {.create_graph = k < order});
+    results = gradients(sum_of_squares(results), floating, {.create_graph = k < order});
   return results;
 }
 

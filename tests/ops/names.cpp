@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include "ebb/graph/graph_state.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
+#include "ebb/tests/ops/refuses.h"
 #include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
@@ -24,12 +24,11 @@ using Call = std::function<void(Operands x)>;
 
 constexpr CallSite kUser{"user.cpp", 42};
 
-// A public function, the operands that it takes, and calls with these operands that it refuses.
+// A public function and the operands that it takes.
 struct Function {
   std::string name;
   std::vector<Spec> takes;
   Call call;
-  std::vector<Call> refused;
   std::size_t optional;  // first operand that may be undefined
 };
 
@@ -52,8 +51,8 @@ Tensors tensors_of(Operands x) {
 std::vector<Function> functions() {
   std::vector<Function> table;
   const auto put = [&](const char* name, const std::vector<Spec>& takes, Call call,
-                       std::vector<Call> refused = {}, std::size_t optional = 99) {
-    table.push_back({name, takes, std::move(call), std::move(refused), optional});
+                       std::size_t optional = 99) {
+    table.push_back({name, takes, std::move(call), optional});
   };
   const auto unary = [&](const char* name, Tensor (*function)(const Operand&)) {
     put(name, {kMatrix}, CALL(function(x[0])));
@@ -81,11 +80,11 @@ std::vector<Function> functions() {
 #undef EBB_MAP
 #undef EBB_ZIP
 
-  put("leaky_relu", {kMatrix}, CALL(leaky_relu(x[0])), {CALL(leaky_relu(x[0], -1))});
-  put("elu", {kMatrix}, CALL(elu(x[0])), {CALL(elu(x[0], -1))});
+  put("leaky_relu", {kMatrix}, CALL(leaky_relu(x[0])));
+  put("elu", {kMatrix}, CALL(elu(x[0])));
   put("gelu", {kMatrix}, CALL(gelu(x[0])));
   put("gelu", {kMatrix}, CALL(gelu(x[0], {.approximate = true})));
-  put("clamp", {kMatrix}, CALL(clamp(x[0], 0)), {CALL(clamp(x[0], kNaN64))});
+  put("clamp", {kMatrix}, CALL(clamp(x[0], 0)));
 
   binary("equal", equal);
   binary("not_equal", not_equal);
@@ -103,8 +102,7 @@ std::vector<Function> functions() {
   unary("isnan", isnan);
   unary("isinf", isinf);
   unary("isfinite", isfinite);
-  put("where", {boolean({2, 3}), kMatrix, kMatrix}, CALL(where(x[0], x[1], x[2])),
-      {CALL(where(x[0], {1, kUser}, {2, kUser}))});
+  put("where", {boolean({2, 3}), kMatrix, kMatrix}, CALL(where(x[0], x[1], x[2])));
   put("masked_fill", {kMatrix, boolean({2, 3})}, CALL(masked_fill(x[0], x[1], 1)));
 
   unary("copy", copy);
@@ -116,66 +114,43 @@ std::vector<Function> functions() {
   put("tril", {kMatrix}, CALL(tril(x[0])));
   put("triu", {kMatrix}, CALL(triu(x[0])));
 
-  put("permute", {kMatrix}, CALL(permute(x[0], {1, 0})),
-      {CALL(permute(x[0], {0})), CALL(permute(x[0], {0, 9})), CALL(permute(x[0], {1, 1}))});
-  put("transpose", {kMatrix}, CALL(transpose(x[0])), {CALL(transpose(x[0], 0, 9))});
-  put("concat", {kMatrix, kMatrix}, CALL(concat(tensors_of(x), 0, kUser)),
-      {CALL(concat(tensors_of(x), 9, kUser)), CALL(concat(Tensors(), 0, kUser))});
-  put("stack", {kMatrix, kMatrix}, CALL(stack(tensors_of(x), 0, kUser)),
-      {CALL(stack(tensors_of(x), 9, kUser)), CALL(stack(Tensors(), 0, kUser))});
-  put("broadcast_to", {kMatrix}, CALL(broadcast_to(x[0], {4, 2, 3})),
-      {CALL(broadcast_to(x[0], {4, 2})), CALL(broadcast_to(x[0], {-2, 3})),
-       CALL(broadcast_to(x[0], Shape{2}))});
-  put("tile", {kMatrix}, CALL(tile(x[0], 2)),
-      {CALL(tile(x[0], -1)), CALL(tile(x[0], 2, 9)), CALL(tile(x[0], std::int64_t{1} << 60))});
-  put("repeat", {kMatrix}, CALL(repeat(x[0], 2)),
-      {CALL(repeat(x[0], -1)), CALL(repeat(x[0], 2, 9))});
-  put("pad", {kMatrix}, CALL(pad(x[0], {{1, 1}, {0, 0}})),
-      {CALL(pad(x[0], {{1, 1}})), CALL(pad(x[0], {{1, 1}, {0, -1}}))});
+  put("permute", {kMatrix}, CALL(permute(x[0], {1, 0})));
+  put("transpose", {kMatrix}, CALL(transpose(x[0])));
+  put("concat", {kMatrix, kMatrix}, CALL(concat(tensors_of(x), 0, kUser)));
+  put("stack", {kMatrix, kMatrix}, CALL(stack(tensors_of(x), 0, kUser)));
+  put("broadcast_to", {kMatrix}, CALL(broadcast_to(x[0], {4, 2, 3})));
+  put("tile", {kMatrix}, CALL(tile(x[0], 2)));
+  put("repeat", {kMatrix}, CALL(repeat(x[0], 2)));
+  put("pad", {kMatrix}, CALL(pad(x[0], {{1, 1}, {0, 0}})));
 
-  put("reshape", {kMatrix}, CALL(reshape(x[0], {3, 2})),
-      {CALL(reshape(x[0], {-2, 3})), CALL(reshape(x[0], {4, 3})),
-       CALL(reshape(x[0], {1, 1, 1, 1, 1, 2, 3})), CALL(reshape(x[0], Shape{-1, -1}))});
+  put("reshape", {kMatrix}, CALL(reshape(x[0], {3, 2})));
   unary("flatten", flatten);
-  put("unflatten", {kMatrix}, CALL(unflatten(x[0], 1, {3, 1})),
-      {CALL(unflatten(x[0], 9, {3})), CALL(unflatten(x[0], 1, {2, -1})),
-       CALL(unflatten(x[0], 1, {1, 1, 1, 1, 1, 3}))});
-  put("unsqueeze", {kMatrix}, CALL(unsqueeze(x[0], 0)), {CALL(unsqueeze(x[0], 9))});
-  put("squeeze", {f32({1, 3})}, CALL(squeeze(x[0], 0)),
-      {CALL(squeeze(x[0], 9)), CALL(squeeze(x[0], 1))});
-  put("slice", {kMatrix}, CALL(slice(x[0], 1)),
-      {CALL(slice(x[0], 9)), CALL(slice(x[0], 0, 1, {.axis = 9})),
-       CALL(slice(x[0], 0, 9, {.axis = 1})), CALL(slice(x[0], 0, 1, {.step = 0}))});
-  put("split", {kMatrix}, CALL(split(x[0], {1, 1})),
-      {CALL(split(x[0], {1, 2})), CALL(split(x[0], {1, 1}, 9))});
-  put("chunk", {kMatrix}, CALL(chunk(x[0], 2)), {CALL(chunk(x[0], 3)), CALL(chunk(x[0], 2, 9))});
-  put("roll", {kMatrix}, CALL(roll(x[0], 1, 0)), {CALL(roll(x[0], 1, 9))});
-  put("flip", {kMatrix}, CALL(flip(x[0])), {CALL(flip(x[0], 9))});
-  put("select", {kMatrix}, CALL(select(x[0], 0, 1)),
-      {CALL(select(x[0], 0, 9)), CALL(select(x[0], 9, 0)), CALL(x[0].tensor()[{9, kUser}])});
+  put("unflatten", {kMatrix}, CALL(unflatten(x[0], 1, {3, 1})));
+  put("unsqueeze", {kMatrix}, CALL(unsqueeze(x[0], 0)));
+  put("squeeze", {f32({1, 3})}, CALL(squeeze(x[0], 0)));
+  put("slice", {kMatrix}, CALL(slice(x[0], 1)));
+  put("split", {kMatrix}, CALL(split(x[0], {1, 1})));
+  put("chunk", {kMatrix}, CALL(chunk(x[0], 2)));
+  put("roll", {kMatrix}, CALL(roll(x[0], 1, 0)));
+  put("flip", {kMatrix}, CALL(flip(x[0])));
+  put("select", {kMatrix}, CALL(select(x[0], 0, 1)));
   put("last_step", {f32({2, 3, 4})}, CALL(last_step(x[0])));
-  put("size", {kMatrix}, CALL(size(x[0], 0)), {CALL(size(x[0], 9))});
+  put("size", {kMatrix}, CALL(size(x[0], 0)));
   unary("rows", rows);
 
-  put("index_select", {kMatrix, i64({4})}, CALL(index_select(x[0], x[1])),
-      {CALL(index_select(x[0], x[1], 9))});
+  put("index_select", {kMatrix, i64({4})}, CALL(index_select(x[0], x[1])));
   put("embedding", {kMatrix, i64({4})}, CALL(embedding(x[0], x[1])));
-  put("index_add", {kMatrix, i64({4}), f32({4, 3})}, CALL(index_add(x[0], x[1], x[2])),
-      {CALL(index_add(x[0], x[1], x[2], 9))});
-  put("gather", {kMatrix, i64({4, 3})}, CALL(gather(x[0], 0, x[1])), {CALL(gather(x[0], 9, x[1]))});
-  put("scatter_add", {kMatrix, i64({4, 3}), f32({4, 3})}, CALL(scatter_add(x[0], 0, x[1], x[2])),
-      {CALL(scatter_add(x[0], 9, x[1], x[2]))});
-  put("pick", {kMatrix, i64({2})}, CALL(pick(x[0], x[1])), {CALL(pick(x[0], x[0]))});
-  put("one_hot", {i64({4})}, CALL(one_hot(x[0], 3)),
-      {CALL(one_hot(x[0], -1)), CALL(one_hot(x[0], 3, DType::i32))});
+  put("index_add", {kMatrix, i64({4}), f32({4, 3})}, CALL(index_add(x[0], x[1], x[2])));
+  put("gather", {kMatrix, i64({4, 3})}, CALL(gather(x[0], 0, x[1])));
+  put("scatter_add", {kMatrix, i64({4, 3}), f32({4, 3})}, CALL(scatter_add(x[0], 0, x[1], x[2])));
+  put("pick", {kMatrix, i64({2})}, CALL(pick(x[0], x[1])));
+  put("one_hot", {i64({4})}, CALL(one_hot(x[0], 3)));
   put("reverse_sequence", {kMatrix, i64({2})}, CALL(reverse_sequence(x[0], x[1])));
   put("reverse_sequence", {kMatrix, {DType::i32, {2}}}, CALL(reverse_sequence(x[0], x[1])));
 
   const auto reduction =
       [&](const char* name, Tensor (*function)(const Operand&, const ReduceOptions&), DType dtype) {
-        put(name, {{dtype, {2, 3}}}, CALL(function(x[0], {})),
-            {CALL(function(x[0], {.axes = {9}})), CALL(function(x[0], {.axes = {0, 0}})),
-             CALL(function(x[0], {.axes = {0}, .axis = 0}))});
+        put(name, {{dtype, {2, 3}}}, CALL(function(x[0], {})));
       };
   reduction("sum", sum, DType::f32);
   reduction("mean", mean, DType::f32);
@@ -185,119 +160,86 @@ std::vector<Function> functions() {
   reduction("min", min, DType::f32);
   reduction("logsumexp", logsumexp, DType::f32);
   reduction("prod", prod, DType::f32);
-  put("add", {kMatrix, kMatrix, kMatrix}, CALL(add(tensors_of(x), kUser)),
-      {CALL(add(Tensors(), kUser))});
+  put("add", {kMatrix, kMatrix, kMatrix}, CALL(add(tensors_of(x), kUser)));
   put("expand_as", {f32({3}), kMatrix}, CALL(expand_as(x[0], x[1])));
   put("sum_like", {kMatrix, f32({3})}, CALL(sum_like(x[0], x[1])));
-  put("argmax", {kMatrix}, CALL(argmax(x[0])), {CALL(argmax(x[0], 9))});
-  put("argmin", {kMatrix}, CALL(argmin(x[0])), {CALL(argmin(x[0], 9))});
-  put("variance", {kMatrix}, CALL(variance(x[0])),
-      {CALL(variance(x[0], 9)), CALL(variance(x[0], {.correction = 2}))});
-  put("standard_deviation", {kMatrix}, CALL(standard_deviation(x[0])),
-      {CALL(standard_deviation(x[0], 9))});
-  for (const double p : {1., 2., std::numeric_limits<double>::infinity()})
-    put("norm", {kMatrix}, CALL(norm(x[0], {.p = p})),
-        {CALL(norm(x[0], {.p = p, .axes = {9}})), CALL(norm(x[0], {.p = 3}))});
-  put("cumsum", {kMatrix}, CALL(cumsum(x[0], 0)), {CALL(cumsum(x[0], 9))});
-  put("cumprod", {kMatrix}, CALL(cumprod(x[0], 0)), {CALL(cumprod(x[0], 9))});
+  put("argmax", {kMatrix}, CALL(argmax(x[0])));
+  put("argmin", {kMatrix}, CALL(argmin(x[0])));
+  put("variance", {kMatrix}, CALL(variance(x[0])));
+  put("standard_deviation", {kMatrix}, CALL(standard_deviation(x[0])));
+  for (const double p : {1., 2., kInfinity64}) put("norm", {kMatrix}, CALL(norm(x[0], {.p = p})));
+  put("cumsum", {kMatrix}, CALL(cumsum(x[0], 0)));
+  put("cumprod", {kMatrix}, CALL(cumprod(x[0], 0)));
   for (const int axis : {0, 1}) {
-    put("sort", {kMatrix}, CALL(sort(x[0], {.axis = axis})), {CALL(sort(x[0], {.axis = 9}))});
-    put("argsort", {kMatrix}, CALL(argsort(x[0], {.axis = axis})),
-        {CALL(argsort(x[0], {.axis = 9}))});
-    put("topk", {kMatrix}, CALL(topk(x[0], 1, {.axis = axis})),
-        {CALL(topk(x[0], 9, {.axis = axis})), CALL(topk(x[0], -1)),
-         CALL(topk(x[0], 1, {.axis = 9}))});
+    put("sort", {kMatrix}, CALL(sort(x[0], {.axis = axis})));
+    put("argsort", {kMatrix}, CALL(argsort(x[0], {.axis = axis})));
+    put("topk", {kMatrix}, CALL(topk(x[0], 1, {.axis = axis})));
   }
-  put("softmax", {kMatrix}, CALL(softmax(x[0])), {CALL(softmax(x[0], 9))});
-  put("log_softmax", {kMatrix}, CALL(log_softmax(x[0])), {CALL(log_softmax(x[0], 9))});
+  put("softmax", {kMatrix}, CALL(softmax(x[0])));
+  put("log_softmax", {kMatrix}, CALL(log_softmax(x[0])));
 
   put("matmul", {kMatrix, f32({3, 2})}, CALL(matmul(x[0], x[1])));
-  put("matmul", {f32({3}), f32({3, 2})}, CALL(matmul(x[0], x[1])),
-      {CALL(matmul(x[0], x[1], {.transpose_a = true}))});
+  put("matmul", {f32({3}), f32({3, 2})}, CALL(matmul(x[0], x[1])));
   put("dense", {kMatrix, f32({3, 4})}, CALL(dense(x[0], x[1])));
   put("dense", {kMatrix, f32({3, 4}), f32({4})}, CALL(dense(x[0], x[1], x[2])));
   const Spec row = f32({2, 4, 5}), image = f32({2, 4, 5, 5});
-  put("conv1d", {row, f32({3, 4, 2}), f32({3})}, CALL(conv1d(x[0], x[1], x[2])),
-      {CALL(conv1d(x[0], x[1], x[2], {.stride = 0})),
-       CALL(conv1d(x[0], x[1], x[2], {.dilation = 9}))});
-  put("conv1d", {row, f32({4, 2, 2})}, CALL(conv1d(x[0], x[1], {.groups = 2})),
-      {CALL(conv1d(x[0], x[1], {.groups = 3}))});
-  put("conv2d", {image, f32({3, 4, 2, 2}), f32({3})}, CALL(conv2d(x[0], x[1], x[2])),
-      {CALL(conv2d(x[0], x[1], x[2], {.stride = 0}))});
+  put("conv1d", {row, f32({3, 4, 2}), f32({3})}, CALL(conv1d(x[0], x[1], x[2])));
+  put("conv1d", {row, f32({4, 2, 2})}, CALL(conv1d(x[0], x[1], {.groups = 2})));
+  put("conv2d", {image, f32({3, 4, 2, 2}), f32({3})}, CALL(conv2d(x[0], x[1], x[2])));
   put("conv2d", {image, f32({3, 4, 2, 2})}, CALL(conv2d(x[0], x[1])));
   put("conv_transpose1d", {row, f32({4, 3, 2}), f32({3})},
-      CALL(conv_transpose1d(x[0], x[1], x[2], {.stride = 2})),
-      {CALL(conv_transpose1d(x[0], x[1], x[2], {.output_padding = 1})),
-       CALL(conv_transpose1d(x[0], x[1], x[2], {.padding = 9}))});
+      CALL(conv_transpose1d(x[0], x[1], x[2], {.stride = 2})));
   put("conv_transpose1d",  // here it pads x
       {row, f32({4, 3, 2})},
-      CALL(conv_transpose1d(x[0], x[1], {.output_padding = 1, .dilation = 2})),
-      {CALL(conv_transpose1d(x[0], x[1], {.groups = 3}))});
+      CALL(conv_transpose1d(x[0], x[1], {.output_padding = 1, .dilation = 2})));
   put("conv_transpose2d", {image, f32({4, 3, 2, 2}), f32({3})},
-      CALL(conv_transpose2d(x[0], x[1], x[2])),
-      {CALL(conv_transpose2d(x[0], x[1], x[2], {.stride = 0}))});
+      CALL(conv_transpose2d(x[0], x[1], x[2])));
   put("conv_transpose2d", {image, f32({4, 3, 2, 2})},
-      CALL(conv_transpose2d(x[0], x[1], {.output_padding = 1, .dilation = 2})),
-      {CALL(conv_transpose2d(x[0], x[1], {.groups = 3}))});
-  put("max_pool1d", {row}, CALL(max_pool1d(x[0])), {CALL(max_pool1d(x[0], {.kernel = 9}))});
-  put("avg_pool1d", {row}, CALL(avg_pool1d(x[0])), {CALL(avg_pool1d(x[0], {.kernel = 0}))});
-  put("max_pool2d", {image}, CALL(max_pool2d(x[0])), {CALL(max_pool2d(x[0], {.kernel = 9}))});
-  put("avg_pool2d", {image}, CALL(avg_pool2d(x[0])), {CALL(avg_pool2d(x[0], {.kernel = 0}))});
+      CALL(conv_transpose2d(x[0], x[1], {.output_padding = 1, .dilation = 2})));
+  put("max_pool1d", {row}, CALL(max_pool1d(x[0])));
+  put("avg_pool1d", {row}, CALL(avg_pool1d(x[0])));
+  put("max_pool2d", {image}, CALL(max_pool2d(x[0])));
+  put("avg_pool2d", {image}, CALL(avg_pool2d(x[0])));
   const Spec q = f32({2, 3, 4}), keys = f32({2, 5, 4});
   put("scaled_dot_product_attention", {q, keys, keys},
       CALL(scaled_dot_product_attention(x[0], x[1], x[2])));
   put("scaled_dot_product_attention", {q, keys, keys, boolean({3, 5})},
-      CALL(scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3].tensor()})), {}, 3);
+      CALL(scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3].tensor()})), 3);
 
   const std::vector<Spec> normalised{image, f32({4}), f32({4})};
-  put("layer_norm", {kMatrix, f32({3}), f32({3})}, CALL(layer_norm(x[0], x[1], x[2])),
-      {CALL(layer_norm(x[0], {.axes = 9})), CALL(layer_norm(x[0], {.axes = 0}))});
-  put("rms_norm", {kMatrix, f32({3})}, CALL(rms_norm(x[0], x[1])),
-      {CALL(rms_norm(x[0], {.epsilon = -1}))});
-  put("group_norm", normalised, CALL(group_norm(x[0], 2, x[1], x[2])),
-      {CALL(group_norm(x[0], 3, x[1], x[2])), CALL(group_norm(x[0], 0, x[1], x[2]))});
+  put("layer_norm", {kMatrix, f32({3}), f32({3})}, CALL(layer_norm(x[0], x[1], x[2])));
+  put("rms_norm", {kMatrix, f32({3})}, CALL(rms_norm(x[0], x[1])));
+  put("group_norm", normalised, CALL(group_norm(x[0], 2, x[1], x[2])));
   for (const Phase phase : {Phase::training, Phase::inference})
     put("batch_norm", {image, f32({4}), f32({4}), f32({4}), f32({4})},
-        CALL(batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(), {.phase = phase})),
-        {CALL(batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(),
-                         {.phase = phase, .axis = 9}))});
+        CALL(batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(), {.phase = phase})));
 
   for (const LossReduction how : {LossReduction::mean, LossReduction::none}) {
     const std::vector<Spec> pair{kMatrix, kMatrix};
     put("mse", pair, CALL(mse(x[0], x[1], {how})));
     put("mae", pair, CALL(mae(x[0], x[1], {how})));
-    put("huber", pair, CALL(huber(x[0], x[1], {.reduction = how})),
-        {CALL(huber(x[0], x[1], {.delta = 0}))});
-    put("smooth_l1", pair, CALL(smooth_l1(x[0], x[1], {.reduction = how})),
-        {CALL(smooth_l1(x[0], x[1], {.beta = 0}))});
+    put("huber", pair, CALL(huber(x[0], x[1], {.reduction = how})));
+    put("smooth_l1", pair, CALL(smooth_l1(x[0], x[1], {.reduction = how})));
     put("binary_cross_entropy_with_logits", pair,
         CALL(binary_cross_entropy_with_logits(x[0], x[1], {.reduction = how})));
     put("binary_cross_entropy_with_logits", {kMatrix, kMatrix, f32({3}), f32({3})},
         CALL(binary_cross_entropy_with_logits(
             x[0], x[1],
             {.weights = x[2].tensor(), .positive_weight = x[3].tensor(), .reduction = how})),
-        {}, 2);
+        2);
     put("kl_divergence", pair, CALL(kl_divergence(x[0], x[1], {how})));
     put("softmax_cross_entropy", {kMatrix, i64({2})},
-        CALL(softmax_cross_entropy(x[0], x[1], {.reduction = how})),
-        {CALL(softmax_cross_entropy(x[0], x[1], {.label_smoothing = 2}))});
+        CALL(softmax_cross_entropy(x[0], x[1], {.reduction = how})));
     put("softmax_cross_entropy", {kMatrix, i64({2}), f32({3})},
-        CALL(softmax_cross_entropy(x[0], x[1], {.weights = x[2].tensor(), .reduction = how})), {},
-        2);
+        CALL(softmax_cross_entropy(x[0], x[1], {.weights = x[2].tensor(), .reduction = how})), 2);
   }
 
   put("lstm", {f32({2, 5, 3}), f32({3, 16}), f32({4, 16}), f32({16})},
       CALL(const LstmWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
-           lstm(x[0], {&weights, 1})),
-      {
-        CALL(lstm(x[0], {})),
-            CALL(const LstmWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
-                 lstm(x[0], {&weights, 1}, {.dropout = 1}))
-      });
+           lstm(x[0], {&weights, 1})));
   put("gru", {f32({2, 5, 3}), f32({3, 12}), f32({4, 12}), f32({16})},
       CALL(const GruWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
-           gru(x[0], {&weights, 1})),
-      {CALL(gru(x[0], {}))});
+           gru(x[0], {&weights, 1})));
   put("lstm_cell", {f32({2, 3}), f32({3, 16}), f32({4, 16}), f32({16})},
       CALL(lstm_cell(x[0], {}, {x[1].tensor(), x[2].tensor(), x[3].tensor()})));
   put("lstm_cell", {f32({2, 3}), f32({3, 16}), f32({4, 16}), f32({16}), f32({2, 4}), f32({2, 4})},
@@ -306,16 +248,14 @@ std::vector<Function> functions() {
   put("gru_cell", {f32({2, 3}), f32({3, 12}), f32({4, 12}), f32({16})},
       CALL(gru_cell(x[0], {}, {x[1].tensor(), x[2].tensor(), x[3].tensor()})));
   put("gru_cell", {f32({2, 3}), f32({3, 12}), f32({4, 12}), f32({16}), f32({2, 4})},
-      CALL(gru_cell(x[0], x[4].tensor(), {x[1].tensor(), x[2].tensor(), x[3].tensor()})), {}, 4);
+      CALL(gru_cell(x[0], x[4].tensor(), {x[1].tensor(), x[2].tensor(), x[3].tensor()})), 4);
 
-  put("uniform_like", {kMatrix}, CALL(uniform_like(x[0])), {CALL(uniform_like(x[0], 1, 0))});
-  put("normal_like", {kMatrix}, CALL(normal_like(x[0])), {CALL(normal_like(x[0], 0, -1))});
-  put("bernoulli_like", {kMatrix}, CALL(bernoulli_like(x[0])), {CALL(bernoulli_like(x[0], 2))});
+  put("uniform_like", {kMatrix}, CALL(uniform_like(x[0])));
+  put("normal_like", {kMatrix}, CALL(normal_like(x[0])));
+  put("bernoulli_like", {kMatrix}, CALL(bernoulli_like(x[0])));
   for (const double temperature : {0., 1., 2.})
-    put("categorical", {kMatrix}, CALL(categorical(x[0], temperature)),
-        {CALL(categorical(x[0], -1))});
-  put("dropout", {kMatrix}, CALL(dropout(x[0], 0.5, Phase::training)),
-      {CALL(dropout(x[0], 1, Phase::training))});
+    put("categorical", {kMatrix}, CALL(categorical(x[0], temperature)));
+  put("dropout", {kMatrix}, CALL(dropout(x[0], 0.5, Phase::training)));
   put("assign", {kMatrix, kMatrix}, CALL(assign(x[0], x[1])));
   put("assign", {kMatrix}, CALL(assign(x[0], {1, kUser})));
   put("add_assign", {kMatrix, kMatrix}, CALL(add_assign(x[0], x[1])));
@@ -352,23 +292,22 @@ class Arguments {
   Tensor elsewhere(const Spec& spec) {
     return make(spec, other_graph_, Device::simulated("cpu", std::size_t{1} << 30));
   }
-  std::string said(const Call& call, bool must_refuse, std::size_t at = kNowhere,
-                   const Operand& wrong = 0) const {
+  // Calls the function with `wrong` as operand `at`.
+  std::string said(bool must_refuse, std::size_t at = kNowhere, const Operand& wrong = 0) const {
     std::vector<Operand> x;
     for (std::size_t i = 0; i < tensors_.size(); ++i)
       x.push_back(i == at ? wrong : Operand(tensors_[i], kUser));
     return misnamed(
-        function_.name, [&] { call(x); }, must_refuse);
+        function_.name, [&] { function_.call(x); }, must_refuse);
   }
   // Calls the function while its graph cannot grow. The error must name the function rather than an
   // operator that it is composed of.
   std::string said_of_closed() const {
     const GraphState::Reading reading(graph_.state());
-    return said(function_.call, false);
+    return said(false);
   }
-  // Calls the function with `wrong` as operand `at`.
   std::string said(std::size_t at, const Tensor& wrong, bool must_refuse = false) const {
-    return said(function_.call, must_refuse, at, {wrong, kUser});
+    return said(must_refuse, at, {wrong, kUser});
   }
 
  private:
@@ -424,14 +363,13 @@ TEST_CASE("What a function refuses is said in its name and with the user's line"
       INFO(function.name << (symbolic ? ", in a graph" : ", eager"));
       Arguments with(function, symbolic);
       // The table's own call is accepted, so the refusals below are due to the changed operand.
-      if (!symbolic) CHECK(with.said(function.call, true) == "it was taken");
-      for (const Call& call : function.refused) CHECK(with.said(call, true) == "");
+      if (!symbolic) CHECK(with.said(true) == "it was taken");
       if (symbolic) CHECK(with.said_of_closed() == "");
       for (std::size_t i = 0; i < function.takes.size(); ++i) {
         const Spec& spec = function.takes[i];
         INFO("operand " << i);
         CHECK(with.said(i, Tensor(), i < function.optional) == "");
-        if (i == 0) CHECK(with.said(function.call, false, i, {2, kUser}) == "");
+        if (i == 0) CHECK(with.said(false, i, {2, kUser}) == "");
         // sum_like and expand_as use only the second operand's shape, so it may be on another
         // device.
         const bool must_refuse =
@@ -450,64 +388,51 @@ TEST_CASE("What a function refuses is said in its name and with the user's line"
     }
 }
 
+// create.cpp and refusals.cpp hold what the functions without a graph refuse.
 TEST_CASE("What makes tensors of nothing names itself and the user's line") {
   const Shape open{-1};
-  const DType i32 = DType::i32;
-  CHECK(misnamed("zeros", [&] { zeros(open, {}, kUser); }) == "");
-  CHECK(misnamed("ones", [&] { ones(open, {}, kUser); }) == "");
-  CHECK(misnamed("full", [&] { full(open, 1, {}, kUser); }) == "");
-  CHECK(misnamed("zeros", [&] { Tensor::zeros(open, i32, Device::cpu(), kUser); }) == "");
-  CHECK(misnamed("arange", [&] { arange(0, kNaN64, {}, kUser); }) == "");
-  CHECK(misnamed("linspace", [&] { linspace(0, 1, -1, {}, kUser); }) == "");
-  CHECK(misnamed("eye", [&] { eye(-1, {}, kUser); }) == "");
-  CHECK(misnamed("uniform", [&] { uniform(open, {}, kUser); }) == "");
-  CHECK(misnamed("uniform", [&] { uniform({2}, {.dtype = i32}, kUser); }) == "");
-  CHECK(misnamed("normal", [&] { normal({2}, {.dtype = i32}, kUser); }) == "");
-  CHECK(misnamed("bernoulli", [&] { bernoulli({2}, {.probability = 2}, kUser); }) == "");
-  CHECK(misnamed("randint", [&] { randint(1, 1, {2}, {}, kUser); }) == "");
-  CHECK(misnamed("permutation", [&] { permutation(-1, {}, kUser); }) == "");
-  CHECK_ERROR(permutation(std::int64_t{1} << 62), ShapeError,
+  EBB_REFUSES(Tensor::zeros(open), Error, "[zeros] ");
+  EBB_REFUSES(normal({2}, {.dtype = DType::i32}), Error, "[normal] ");
+  EBB_REFUSES(permutation(std::int64_t{1} << 62), ShapeError,
               "[permutation] the shape [4611686018427387904] has more elements than a tensor can");
   Graph graph;
-  CHECK(misnamed("uniform", [&] { uniform(graph, open, {}, kUser); }) == "");
-  CHECK(misnamed("randint", [&] { randint(graph, 1, 1, {2}, {}, kUser); }) == "");
-  CHECK(misnamed("permutation", [&] { permutation(graph, -1, kUser); }) == "");
+  EBB_REFUSES(uniform(graph, open), Error, "[uniform] ");
+  EBB_REFUSES(randint(graph, 1, 1, {2}), Error, "[randint] ");
+  EBB_REFUSES(permutation(graph, -1), Error, "[permutation] ");
   {
     const GraphState::Reading reading(graph.state());
-    CHECK(misnamed("uniform", [&] { uniform(graph, {2}, {}, kUser); }) == "");
-    CHECK(misnamed("randint", [&] { randint(graph, 0, 9, {2}, {}, kUser); }) == "");
-    CHECK(misnamed("permutation", [&] { permutation(graph, 9, kUser); }) == "");
+    EBB_REFUSES(uniform(graph, {2}), Error, "[uniform] ");
+    EBB_REFUSES(randint(graph, 0, 9, {2}), Error, "[randint] ");
+    EBB_REFUSES(permutation(graph, 9), Error, "[permutation] ");
   }
-  CHECK(misnamed("clone", [&] { Tensor().clone(kUser); }) == "");
-  CHECK(misnamed("to", [&] { Tensor().to(Device::cpu(), kUser); }) == "");
+  EBB_REFUSES(Tensor().clone(), Error, "[clone] ");
+  EBB_REFUSES(Tensor().to(Device::cpu()), Error, "[to] ");
 }
 
 TEST_CASE("What is made of other functions tells the shapes that it was given") {
   const Tensor row = Tensor::zeros({2, 4, 5}), kernel = Tensor::zeros({3, 4, 2});
-  CHECK_ERROR(conv1d(row, kernel, {.dilation = 9}), ShapeError,
+  EBB_REFUSES(conv1d(row, kernel, {.dilation = 9}), ShapeError,
               "[conv1d] the kernel is longer than x, padding and all; inputs are f32[2, 4, 5], "
               "f32[3, 4, 2] (");
-  CHECK_ERROR(conv1d(row, kernel, Tensor::zeros({2})), ShapeError,
+  EBB_REFUSES(conv1d(row, kernel, Tensor::zeros({2})), ShapeError,
               "[conv1d] the bias must be [out] for weights [out, in / groups, k]; inputs are "
               "f32[2, 4, 5], f32[3, 4, 2], f32[2] (");
-  CHECK_ERROR(conv_transpose1d(row, Tensor::zeros({4, 3, 2}), {.padding = 9}), ShapeError,
+  EBB_REFUSES(conv_transpose1d(row, Tensor::zeros({4, 3, 2}), {.padding = 9}), ShapeError,
               "[conv_transpose1d] the padding leaves nothing of the result; inputs are "
               "f32[2, 4, 5], f32[4, 3, 2] (");
   const Tensor doubles = Tensor::zeros({4, 4, 2}, DType::f64);
-  CHECK_ERROR(conv1d(row, doubles), ShapeError, "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
-  CHECK_ERROR(conv_transpose1d(row, doubles), ShapeError,
+  EBB_REFUSES(conv1d(row, doubles), ShapeError, "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
+  EBB_REFUSES(conv_transpose1d(row, doubles), ShapeError,
               "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
-  CHECK_ERROR(max_pool1d(row, {.kernel = 6}), ShapeError,
+  EBB_REFUSES(max_pool1d(row, {.kernel = 6}), ShapeError,
               "[max_pool1d] the kernel is longer than x, padding and all; the input is "
               "f32[2, 4, 5] (");
-  CHECK_ERROR(topk(row, 5, {.axis = 1}), ShapeError,
-              "[topk] there are no 5 elements along axis 1; the input is f32[2, 4, 5] (");
   const Tensor x = Tensor::zeros({2, 3});
   const GruWeights weights{Tensor::zeros({3, 12}), Tensor::zeros({4, 12}), Tensor::zeros({16})};
-  CHECK_ERROR(gru_cell(x, Tensor::zeros({2, 5}), weights), ShapeError,
+  EBB_REFUSES(gru_cell(x, Tensor::zeros({2, 5}), weights), ShapeError,
               "[gru_cell] the state must be [batch, hidden]; inputs are f32[2, 3], f32[2, 5], "
               "f32[3, 12], f32[4, 12], f32[16] (");
-  CHECK_ERROR(gru_cell(Tensor::zeros({2, 4}), {}, weights), ShapeError,
+  EBB_REFUSES(gru_cell(Tensor::zeros({2, 4}), {}, weights), ShapeError,
               "[gru_cell] the weights must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]; "
               "inputs are f32[2, 4], f32[3, 12], f32[4, 12], f32[16] (");
 }

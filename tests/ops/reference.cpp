@@ -59,6 +59,17 @@ Array zip(const Array& a, const Array& b, double (*f)(double, double)) {
   return out;
 }
 
+Index without_axes(const Index& index, std::uint64_t axes, bool keep) {
+  Index left;
+  for (std::size_t axis = 0; axis < index.size(); ++axis) {
+    if ((axes >> axis & 1) == 0)
+      left.push_back(index[axis]);
+    else if (keep)
+      left.push_back(0);
+  }
+  return left;
+}
+
 void for_each_index(const Shape& shape, const std::function<void(const Index&)>& body) {
   if (shape.elements() == 0) return;
   Index index(static_cast<std::size_t>(shape.rank()));

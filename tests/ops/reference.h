@@ -90,9 +90,13 @@ Array zip(const Array& a, const Array& b, double (*f)(double, double));
 
 using Index = std::vector<std::int64_t>;
 
+// The index without the axes that are reduced, which are a bit set. With `keep` they stay, as 0.
+Index without_axes(const Index& index, std::uint64_t axes, bool keep);
+
 // Calls body with each index into shape, in the order of memory.
 void for_each_index(const Shape& shape, const std::function<void(const Index&)>& body);
-// Flat position of the element that broadcasts to this index by NumPy's rules.
+// Flat position of the element that broadcasts to this index by NumPy's rules. The index may have
+// more axes than the shape.
 std::int64_t position(const Shape& shape, const Index& index);
 
 }  // namespace ebb::tests

@@ -14,6 +14,7 @@
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/order.h"
 #include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -22,6 +23,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/line.h"
 #include "ebb/tests/ops/harness.h"
+#include "ebb/tests/ops/refuses.h"
 
 namespace ebb::tests {
 namespace {
@@ -97,7 +99,7 @@ TEST_CASE("Every operator of given shapes refuses an axis too many, and says for
 TEST_CASE("An error names the operator, the shapes and the user's own line") {
   const std::string here = line(__LINE__ + 1);
   const auto wrong = [] { return matmul(f32({2, 3}), f32({4, 5})); };
-  CHECK_ERROR(wrong(), ShapeError,
+  EBB_REFUSES(wrong(), ShapeError,
               "[matmul] axis 1 of the first matrix and axis 0 of the second must have one size; "
               "inputs are f32[2, 3], f32[4, 5] " +
                   here);
@@ -107,173 +109,201 @@ TEST_CASE("Binary operators name the line of the expression") {
   const Tensor a = f32({2, 3}), b = f32({2});
   const std::string here = std::to_string(__LINE__ + 1) + ")";
   const auto wrong = [&] { return a + b; };
-  CHECK_ERROR(wrong(), ShapeError, "[add] shapes do not broadcast; inputs are f32[2, 3], f32[2] (");
-  CHECK_ERROR(wrong(), ShapeError, here);
+  EBB_REFUSES(wrong(), ShapeError, "[add] shapes do not broadcast; inputs are f32[2, 3], f32[2] (");
+  EBB_REFUSES(wrong(), ShapeError, here);
 }
 
 TEST_CASE("Each family refuses what makes no sense, in words") {
   const Tensor x = f32({2, 3});
   const Tensor whole = cast(x, DType::i64);
-  CHECK_ERROR(x * whole, ShapeError, "[multiply] takes inputs of one dtype (cast() converts)");
-  CHECK_ERROR(x * cast(x, DType::f64), ShapeError, "[multiply] takes inputs of one dtype");
-  CHECK_ERROR(exp(whole), ShapeError,
+  EBB_REFUSES(x * whole, ShapeError, "[multiply] takes inputs of one dtype (cast() converts)");
+  EBB_REFUSES(x * cast(x, DType::f64), ShapeError, "[multiply] takes inputs of one dtype");
+  EBB_REFUSES(exp(whole), ShapeError,
               "[exp] takes f32, f64, f16 or bf16 (cast() converts); the input is i64");
-  CHECK_ERROR(Operand(1) + Operand(2), Error, "[add] takes at least one tensor");
-  CHECK_ERROR(square(Operand(2)), Error, "[square] takes a tensor here, not a number");
-  CHECK_ERROR(square(Tensor()), Error, "[square] an input is a tensor that holds nothing");
-  CHECK_ERROR(x + Tensor(), Error, "holds nothing");
-  CHECK_ERROR(matmul(x, f32({})), ShapeError, "[matmul] takes matrices or vectors, not a scalar");
-  CHECK_ERROR(matmul(x, f32({2})), ShapeError,
+  EBB_REFUSES(Operand(1) + Operand(2), Error, "[add] takes at least one tensor");
+  EBB_REFUSES(square(Operand(2)), Error, "[square] takes a tensor here, not a number");
+  EBB_REFUSES(square(Tensor()), Error, "[square] an input is a tensor that holds nothing");
+  EBB_REFUSES(x + Tensor(), Error, "holds nothing");
+  EBB_REFUSES(matmul(x, f32({})), ShapeError, "[matmul] takes matrices or vectors, not a scalar");
+  EBB_REFUSES(matmul(x, f32({2})), ShapeError,
               "[matmul] axis 1 of the first matrix and axis 0 of the second must have one size; "
               "inputs are f32[2, 3], f32[2] (");
-  CHECK_ERROR(matmul(f32({3}), x, {.transpose_a = true, .transpose_b = true}), ShapeError,
+  EBB_REFUSES(matmul(f32({3}), x, {.transpose_a = true, .transpose_b = true}), ShapeError,
               "[matmul] transposes matrices, not a vector");
-  CHECK_ERROR(matmul(f32({2, 4, 3}), f32({5, 3, 2})), ShapeError,
+  EBB_REFUSES(matmul(f32({2, 4, 3}), f32({5, 3, 2})), ShapeError,
               "[matmul] shapes do not broadcast; inputs are f32[2, 4, 3], f32[5, 3, 2] (");
   const Tensor images = f32({2, 4, 5, 6});
-  CHECK_ERROR(conv2d(images, f32({3, 2, 3, 3})), ShapeError,
+  EBB_REFUSES(conv2d(images, f32({3, 2, 3, 3})), ShapeError,
               "[conv2d] axis 1 of the weights must be the channels of x; inputs are "
               "f32[2, 4, 5, 6], f32[3, 2, 3, 3] (");
-  CHECK_ERROR(conv2d(images, f32({3, 2, 3, 3}), {.groups = 2}), ShapeError,
+  EBB_REFUSES(conv2d(images, f32({3, 2, 3, 3}), {.groups = 2}), ShapeError,
               "[conv2d] the filters do not make 2 groups");
-  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 4}), {.dilation = 2}), ShapeError,
+  EBB_REFUSES(conv2d(images, f32({3, 4, 3, 4}), {.dilation = 2}), ShapeError,
               "[conv2d] the kernel is wider than the images, padding and all");
-  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), {.stride = {1, 0}}), ShapeError,
+  EBB_REFUSES(conv2d(images, f32({3, 4, 3, 3}), {.stride = {1, 0}}), ShapeError,
               "[conv2d] takes a stride of 1 or more");
-  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), {.padding = -1}), ShapeError,
+  EBB_REFUSES(conv2d(images, f32({3, 4, 3, 3}), {.padding = -1}), ShapeError,
               "[conv2d] takes a padding of 0 or more");
-  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), f32({4})), ShapeError,
+  EBB_REFUSES(conv2d(images, f32({3, 4, 3, 3}), f32({4})), ShapeError,
               "[conv2d] the bias must be [out]");
-  CHECK_ERROR(conv1d(images, f32({3, 4, 3})), ShapeError,
+  EBB_REFUSES(conv1d(images, f32({3, 4, 3})), ShapeError,
               "[conv1d] takes x [n, in, length] and weights [out, in / groups, k]; inputs are "
               "f32[2, 4, 5, 6], f32[3, 4, 3] (");
-  CHECK_ERROR(max_pool2d(images, {.kernel = 3, .padding = 2}), ShapeError,
+  EBB_REFUSES(max_pool2d(images, {.kernel = 3, .padding = 2}), ShapeError,
               "[max_pool2d] takes a padding of at most half the kernel; the input is "
               "f32[2, 4, 5, 6] (");
-  CHECK_ERROR(avg_pool2d(images, {.kernel = {6, 1}}), ShapeError,
+  EBB_REFUSES(avg_pool2d(images, {.kernel = {6, 1}}), ShapeError,
               "[avg_pool2d] the kernel is higher than the images, padding and all");
   const Tensor q = f32({2, 3, 4}), k = f32({2, 5, 4}), v = f32({2, 5, 6});
   const auto attend = [&](const Tensor& keys, const Tensor& mask) {
     return scaled_dot_product_attention(q, keys, v, {.mask = mask});
   };
-  CHECK_ERROR(attend(f32({2, 5, 3}), {}), ShapeError,
+  EBB_REFUSES(attend(f32({2, 5, 3}), {}), ShapeError,
               "[scaled_dot_product_attention] q and k must have one depth; inputs are "
               "f32[2, 3, 4], f32[2, 5, 3], f32[2, 5, 6] (");
-  CHECK_ERROR(attend(f32({1, 5, 4}), {}), ShapeError, "q, k and v must have equal leading axes");
-  CHECK_ERROR(attend(k, f32({4, 5})), ShapeError, "the mask must broadcast to [..., length, keys]");
-  CHECK_ERROR(attend(k, cast(f32({3, 5}), DType::i64)), ShapeError,
+  EBB_REFUSES(attend(f32({1, 5, 4}), {}), ShapeError, "q, k and v must have equal leading axes");
+  EBB_REFUSES(attend(k, f32({4, 5})), ShapeError, "the mask must broadcast to [..., length, keys]");
+  EBB_REFUSES(attend(k, cast(f32({3, 5}), DType::i64)), ShapeError,
               "the mask must be bool, or of the dtype of q");
-  CHECK_ERROR(dense(x, f32({4, 5})), ShapeError, "[dense] the last axis of x must have the size");
-  CHECK_ERROR(dense(x, f32({3, 5}), f32({4})), ShapeError, "[dense] the bias must be [out]");
-  CHECK_ERROR(sum(x, {.axes = {2}}), ShapeError,
+  EBB_REFUSES(dense(x, f32({4, 5})), ShapeError, "[dense] the last axis of x must have the size");
+  EBB_REFUSES(dense(x, f32({3, 5}), f32({4})), ShapeError, "[dense] the bias must be [out]");
+  EBB_REFUSES(sum(x, {.axes = {2}}), ShapeError,
               "[sum] there is no axis 2; the input is f32[2, 3]");
-  CHECK_ERROR(mean(x, {.axes = {1, -1}}), ShapeError, "[mean] axis -1 is given twice");
-  CHECK_ERROR(sum_like(x, f32({2})), ShapeError, "[sum_like] the second shape does not broadcast");
-  CHECK_ERROR(reshape(x, {4, 2}), ShapeError, "[reshape] does not fit the shape [4, 2]");
-  CHECK_ERROR(reshape(x, {-1, 4}), ShapeError, "[reshape] does not fit the shape");
-  CHECK_ERROR(reshape(x, {-1, -1}), ShapeError, "[reshape] takes -1 for one dimension only");
-  CHECK_ERROR(reshape(f32({0}), {-1, 0}), ShapeError, "[reshape] cannot tell the -1");
-  CHECK_ERROR(flatten(f32({})), ShapeError, "[flatten] takes a tensor of at least one axis");
-  CHECK_ERROR(slice(x, 1, 3), ShapeError, "[slice] rows 1 to 3 are out of range");
-  CHECK_ERROR(slice(x, -3), ShapeError, "[slice] rows -3 to the end are out of range");
-  CHECK_ERROR(select(x, 0, 2), ShapeError, "[select] there is no index 2 along axis 0");
-  CHECK_ERROR(select(x, 2, 0), ShapeError, "[select] there is no axis 2");
-  CHECK_ERROR(last_step(x), ShapeError, "[last_step] takes x [batch, time, feature]");
-  CHECK_ERROR(rows(f32({})), ShapeError, "[rows] there is no axis 0; the input is f32[]");
-  CHECK_ERROR(size(f32({2, 3}), 2), ShapeError, "there is no axis 2");
-  CHECK_ERROR(size(f32({2, 3}), -3), ShapeError, "there is no axis -3");
-  CHECK_ERROR(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
-  CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
+  EBB_REFUSES(mean(x, {.axes = {1, -1}}), ShapeError, "[mean] axis -1 is given twice");
+  EBB_REFUSES(sum_like(x, f32({2})), ShapeError, "[sum_like] the second shape does not broadcast");
+  EBB_REFUSES(reshape(x, {4, 2}), ShapeError, "[reshape] does not fit the shape [4, 2]");
+  EBB_REFUSES(reshape(x, {-1, 4}), ShapeError, "[reshape] does not fit the shape");
+  EBB_REFUSES(reshape(x, {-1, -1}), ShapeError, "[reshape] takes -1 for one dimension only");
+  EBB_REFUSES(reshape(f32({0}), {-1, 0}), ShapeError, "[reshape] cannot tell the -1");
+  EBB_REFUSES(flatten(f32({})), ShapeError, "[flatten] takes a tensor of at least one axis");
+  EBB_REFUSES(slice(x, 1, 3), ShapeError, "[slice] rows 1 to 3 are out of range");
+  EBB_REFUSES(slice(x, -3), ShapeError, "[slice] rows -3 to the end are out of range");
+  EBB_REFUSES(select(x, 0, 2), ShapeError, "[select] there is no index 2 along axis 0");
+  EBB_REFUSES(select(x, 2, 0), ShapeError, "[select] there is no axis 2");
+  EBB_REFUSES(last_step(x), ShapeError, "[last_step] takes x [batch, time, feature]");
+  EBB_REFUSES(rows(f32({})), ShapeError, "[rows] there is no axis 0; the input is f32[]");
+  EBB_REFUSES(size(f32({2, 3}), 2), ShapeError, "there is no axis 2");
+  EBB_REFUSES(size(f32({2, 3}), -3), ShapeError, "there is no axis -3");
+  EBB_REFUSES(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
+  EBB_REFUSES(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
               "[softmax_cross_entropy] takes scores [.., classes] and labels [..]");
-  CHECK_ERROR(mse(x, f32({2, 1})), ShapeError,
+  EBB_REFUSES(mse(x, f32({2, 1})), ShapeError,
               "[mse] takes two inputs of one shape; inputs are f32[2, 3], f32[2, 1]");
-  CHECK_ERROR(dropout(x, 1, Phase::training), Error, "[dropout] takes a probability in [0, 1)");
-  CHECK_ERROR(bernoulli({2}, {.probability = 2}), Error, "takes a probability in [0, 1]");
-  CHECK_ERROR(uniform({2}, {.low = 1, .high = 0}), Error,
+  EBB_REFUSES(dropout(x, 1, Phase::training), Error, "[dropout] takes a probability in [0, 1)");
+  EBB_REFUSES(bernoulli({2}, {.probability = 2}), Error, "takes a probability in [0, 1]");
+  EBB_REFUSES(uniform({2}, {.low = 1, .high = 0}), Error,
               "[uniform] takes finite bounds, the lower one first, not 1.000000 and 0.000000");
-  CHECK_ERROR(uniform({2}, {.high = std::numeric_limits<double>::quiet_NaN()}), Error, "finite");
-  CHECK_ERROR(uniform_like(x, 0, std::numeric_limits<double>::infinity()), Error,
+  EBB_REFUSES(uniform({2}, {.high = std::numeric_limits<double>::quiet_NaN()}), Error, "finite");
+  EBB_REFUSES(uniform_like(x, 0, std::numeric_limits<double>::infinity()), Error,
               "[uniform_like] takes finite bounds");
-  CHECK_ERROR(normal({2}, {.standard_deviation = -1}), Error,
+  EBB_REFUSES(normal({2}, {.standard_deviation = -1}), Error,
               "[normal] takes a finite mean and a finite standard deviation of 0 or more, not "
               "0.000000 and -1.000000");
-  CHECK_ERROR(normal_like(x, std::numeric_limits<double>::infinity()), Error, "[normal_like]");
+  EBB_REFUSES(normal_like(x, std::numeric_limits<double>::infinity()), Error, "[normal_like]");
   CHECK(uniform({2}, {.low = 3, .high = 3}).to_vector<float>() == std::vector<float>{3, 3});
   CHECK(normal({2}, {.mean = 3, .standard_deviation = 0}).to_vector<float>() ==
         std::vector<float>{3, 3});
-  CHECK_ERROR(uniform({2}, {.dtype = DType::i32}), ShapeError,
+  EBB_REFUSES(uniform({2}, {.dtype = DType::i32}), ShapeError,
               "[uniform] makes f32, f64, f16 or bf16, not i32 (");
-  CHECK_ERROR(normal({-1}), ShapeError, "[normal] takes no open shape [?]");
-  CHECK_ERROR(assign(x, f32({3, 2})), ShapeError, "[assign] takes tensors of one shape and dtype");
-  CHECK_ERROR(add_assign(whole, 1), ShapeError, "[add_assign] takes f32, f64, f16 or bf16");
+  EBB_REFUSES(normal({-1}), ShapeError, "[normal] takes no open shape [?]");
+  EBB_REFUSES(assign(x, f32({3, 2})), ShapeError, "[assign] takes tensors of one shape and dtype");
+  EBB_REFUSES(sum(x, {.axes = {0}, .axis = 0}), Error, "[sum] ");
+  EBB_REFUSES(softmax(x, 9), ShapeError, "[softmax] there is no axis 9");
+  EBB_REFUSES(argsort(x, {.axis = 9}), ShapeError, "[argsort] there is no axis 9");
+  EBB_REFUSES(topk(x, 1, {.axis = 9}), ShapeError, "[topk] there is no axis 9");
+  EBB_REFUSES(pick(x, x), ShapeError, "[pick] ");
+  const Tensor signals = f32({2, 4, 5});
+  EBB_REFUSES(conv1d(signals, f32({3, 4, 2}), {.stride = 0}), ShapeError,
+              "[conv1d] takes a stride");
+  EBB_REFUSES(conv1d(signals, f32({4, 2, 2}), {.groups = 3}), ShapeError, "[conv1d] ");
+  EBB_REFUSES(conv_transpose1d(signals, f32({4, 3, 2}), {.output_padding = 1}), ShapeError,
+              "[conv_transpose1d] takes an output padding");
+  EBB_REFUSES(conv_transpose1d(signals, f32({4, 3, 2}), {.groups = 3}), ShapeError,
+              "[conv_transpose1d] the channels of x do not make 3 groups");
+  EBB_REFUSES(avg_pool1d(signals, {.kernel = 0}), ShapeError, "[avg_pool1d] ");
+  EBB_REFUSES(avg_pool2d(images, {.kernel = 0}), ShapeError, "[avg_pool2d] ");
+  EBB_REFUSES(uniform_like(x, 1, 0), Error, "[uniform_like] takes finite bounds");
+  EBB_REFUSES(bernoulli_like(x, 2), Error, "[bernoulli_like] takes a probability in [0, 1]");
+  EBB_REFUSES(add_assign(whole, 1), ShapeError, "[add_assign] takes f32, f64, f16 or bf16");
 }
 
 TEST_CASE("Operators that move elements refuse axes and shapes that are not there, in words") {
   const Tensor x = f32({2, 3});
-  CHECK_ERROR(permute(x, {0}), ShapeError,
+  EBB_REFUSES(permute(x, {0}), ShapeError,
               "[permute] is given an order of 1 axes; the input is f32[2, 3]");
-  CHECK_ERROR(permute(x, {0, 2}), ShapeError, "[permute] there is no axis 2");
-  CHECK_ERROR(permute(x, {1, -1}), ShapeError, "[permute] axis -1 is given twice");
-  CHECK_ERROR(transpose(x, 0, 2), ShapeError, "[transpose] there is no axis 2");
-  CHECK_ERROR(transpose(f32({3})), ShapeError, "[transpose] there is no axis -2");
-  CHECK_ERROR(permute(2, {}), Error, "[permute] takes a tensor here, not a number");
-  CHECK_ERROR(concat(Tensors()), Error, "[concat] takes at least one tensor");
-  CHECK_ERROR(concat({x, Tensor()}), Error, "[concat] an input is a tensor that holds nothing");
-  CHECK_ERROR(concat({x, x}, 2), ShapeError, "[concat] there is no axis 2");
-  CHECK_ERROR(concat({f32({}), f32({})}), ShapeError, "[concat] there is no axis 0");
-  CHECK_ERROR(concat({x, x, f32({2, 4})}), ShapeError,
+  EBB_REFUSES(permute(x, {0, 2}), ShapeError, "[permute] there is no axis 2");
+  EBB_REFUSES(permute(x, {1, -1}), ShapeError, "[permute] axis -1 is given twice");
+  EBB_REFUSES(transpose(x, 0, 2), ShapeError, "[transpose] there is no axis 2");
+  EBB_REFUSES(transpose(f32({3})), ShapeError, "[transpose] there is no axis -2");
+  EBB_REFUSES(permute(2, {}), Error, "[permute] takes a tensor here, not a number");
+  EBB_REFUSES(concat(Tensors()), Error, "[concat] takes at least one tensor");
+  EBB_REFUSES(concat({x, Tensor()}), Error, "[concat] an input is a tensor that holds nothing");
+  EBB_REFUSES(concat({x, x}, 2), ShapeError, "[concat] there is no axis 2");
+  EBB_REFUSES(concat({f32({}), f32({})}), ShapeError, "[concat] there is no axis 0");
+  EBB_REFUSES(concat({x, x, f32({2, 4})}), ShapeError,
               "[concat] takes tensors of one dtype, and of one shape but for axis 0; input 2 "
               "differs; inputs are f32[2, 3], f32[2, 3], f32[2, 4]");
-  CHECK_ERROR(concat({x, cast(x, DType::f64)}, 1), ShapeError, "input 1 differs");
-  CHECK_ERROR(concat({x, f32({2})}, 1), ShapeError, "input 1 differs");
-  CHECK_ERROR(stack(Tensors()), Error, "[stack] takes at least one tensor");
-  CHECK_ERROR(stack({x, Tensor()}), Error, "[stack] an input is a tensor that holds nothing");
-  CHECK_ERROR(stack({x, f32({3, 2})}), ShapeError,
+  EBB_REFUSES(concat({x, cast(x, DType::f64)}, 1), ShapeError, "input 1 differs");
+  EBB_REFUSES(concat({x, f32({2})}, 1), ShapeError, "input 1 differs");
+  EBB_REFUSES(stack(Tensors()), Error, "[stack] takes at least one tensor");
+  EBB_REFUSES(stack({x, Tensor()}), Error, "[stack] an input is a tensor that holds nothing");
+  EBB_REFUSES(stack({x, f32({3, 2})}), ShapeError,
               "[stack] takes tensors of one shape and dtype; input 1 is f32[3, 2], the first "
               "f32[2, 3]");
-  CHECK_ERROR(stack({x}, 3), ShapeError, "[stack] cannot put an axis at 3");
-  CHECK_ERROR(unsqueeze(x, -4), ShapeError,
+  EBB_REFUSES(stack({x}, 3), ShapeError, "[stack] cannot put an axis at 3");
+  EBB_REFUSES(unsqueeze(x, -4), ShapeError,
               "[unsqueeze] cannot put an axis at -4; the input is f32[2, 3]");
-  CHECK_ERROR(unsqueeze(f32({1, 1, 1, 1, 1, 1}), 0), ShapeError,
+  EBB_REFUSES(unsqueeze(f32({1, 1, 1, 1, 1, 1}), 0), ShapeError,
               "[unsqueeze] leaves no room for one more axis");
-  CHECK_ERROR(slice(x, 1, 4, {.axis = 1}), ShapeError,
+  EBB_REFUSES(slice(x, 1, 4, {.axis = 1}), ShapeError,
               "[slice] 1 to 4 of axis 1 are out of range; the input is f32[2, 3]");
-  CHECK_ERROR(slice(x, 2, 1, {.axis = 1}), ShapeError, "[slice] 2 to 1 of axis 1 are out of range");
-  CHECK_ERROR(slice(x, 0, 1, {.axis = 1, .step = -1}), ShapeError,
+  EBB_REFUSES(slice(x, 2, 1, {.axis = 1}), ShapeError, "[slice] 2 to 1 of axis 1 are out of range");
+  EBB_REFUSES(slice(x, 0, 1, {.axis = 1, .step = -1}), ShapeError,
               "[slice] 0 to 1 of axis 1 in steps of -1 are out of range");
-  CHECK_ERROR(slice(x, 3, 0, {.axis = 1, .step = -1}), ShapeError, "are out of range");
-  CHECK_ERROR(slice(x, 2, -5, {.axis = 1, .step = -1}), ShapeError, "are out of range");
-  CHECK_ERROR(slice(x, 0, 3, {.step = 2}), ShapeError,
+  EBB_REFUSES(slice(x, 3, 0, {.axis = 1, .step = -1}), ShapeError, "are out of range");
+  EBB_REFUSES(slice(x, 2, -5, {.axis = 1, .step = -1}), ShapeError, "are out of range");
+  EBB_REFUSES(slice(x, 0, 3, {.step = 2}), ShapeError,
               "[slice] rows 0 to 3 in steps of 2 are out of range");
-  CHECK_ERROR(slice(x, 0, kEnd, {.axis = 2}), ShapeError, "[slice] there is no axis 2");
-  CHECK_ERROR(slice(x, 0, kEnd, {.step = 0}), ShapeError, "[slice] takes no step of 0");
-  CHECK_ERROR(slice(f32({}), 0), ShapeError, "[slice] there is no axis 0; the input is f32[]");
-  CHECK_ERROR(split(x, {1, 1}, 1), ShapeError,
+  EBB_REFUSES(slice(x, 0, kEnd, {.axis = 2}), ShapeError, "[slice] there is no axis 2");
+  EBB_REFUSES(slice(x, 0, kEnd, {.step = 0}), ShapeError, "[slice] takes no step of 0");
+  EBB_REFUSES(slice(f32({}), 0), ShapeError, "[slice] there is no axis 0; the input is f32[]");
+  EBB_REFUSES(split(x, {1, 1}, 1), ShapeError,
               "[split] cannot cut axis 1 into {1, 1}; the input is f32[2, 3]");
-  CHECK_ERROR(split(x, {4, -1}, 1), ShapeError, "cannot cut axis 1 into {4, -1}");
-  CHECK_ERROR(split(x, {-1, -1}, 1), ShapeError, "into {-1, -1}: -1 is for one size only");
-  CHECK_ERROR(split(x, {5, -2}, 1), ShapeError, "into {5, -2}");
-  CHECK_ERROR(chunk(x, 2, 1), ShapeError,
+  EBB_REFUSES(split(x, {4, -1}, 1), ShapeError, "cannot cut axis 1 into {4, -1}");
+  EBB_REFUSES(split(x, {-1, -1}, 1), ShapeError, "into {-1, -1}: -1 is for one size only");
+  EBB_REFUSES(split(x, {5, -2}, 1), ShapeError, "into {5, -2}");
+  EBB_REFUSES(chunk(x, 2, 1), ShapeError,
               "[chunk] cannot cut axis 1 into 2 parts of one size; the input is f32[2, 3]");
-  CHECK_ERROR(chunk(x, 0), ShapeError, "into 0 parts");
-  CHECK_ERROR(flip(x, {2}), ShapeError, "[flip] there is no axis 2");
-  CHECK_ERROR(pad(x, {{1, 1}}), ShapeError,
+  EBB_REFUSES(chunk(x, 0), ShapeError, "into 0 parts");
+  EBB_REFUSES(flip(x, {2}), ShapeError, "[flip] there is no axis 2");
+  EBB_REFUSES(pad(x, {{1, 1}}), ShapeError,
               "[pad] takes a padding for each axis, not 1; the input is f32[2, 3]");
-  CHECK_ERROR(pad(x, {{1, 1}, {0, -1}}), ShapeError, "[pad] takes no padding of {0, -1}");
-  CHECK_ERROR(pad(x, {{std::int64_t{1} << 32, 0}, {}}), ShapeError,
+  EBB_REFUSES(pad(x, {{1, 1}, {0, -1}}), ShapeError, "[pad] takes no padding of {0, -1}");
+  EBB_REFUSES(pad(x, {{std::int64_t{1} << 32, 0}, {}}), ShapeError,
               "[pad] takes no padding of {4294967296, 0}");
-  CHECK_ERROR(pad(f32({1 << 20, 0, 1 << 20}), {{}, {1 << 20, 0}, {}}), ShapeError,
+  EBB_REFUSES(pad(f32({1 << 20, 0, 1 << 20}), {{}, {1 << 20, 0}, {}}), ShapeError,
               "[pad] the result is too large");
-  CHECK_ERROR(broadcast_to(x, {3, 3}), ShapeError,
+  EBB_REFUSES(broadcast_to(x, {3, 3}), ShapeError,
               "[broadcast_to] does not broadcast to the shape [3, 3]; the input is f32[2, 3]");
-  CHECK_ERROR(broadcast_to(x, {3}), ShapeError, "does not broadcast to the shape [3]");
-  CHECK_ERROR(broadcast_to(x, {-1, 2, 3}), ShapeError, "to the shape [?, 2, 3]");
-  CHECK_ERROR(tile(x, -1), ShapeError, "[tile] takes no tensor -1 times");
-  CHECK_ERROR(tile(x, 2, 2), ShapeError, "[tile] there is no axis 2");
-  CHECK_ERROR(repeat(f32({1, 1, 1, 1, 1, 1}), 2), ShapeError,
+  EBB_REFUSES(broadcast_to(x, {3}), ShapeError, "does not broadcast to the shape [3]");
+  EBB_REFUSES(broadcast_to(x, {-1, 2, 3}), ShapeError, "to the shape [?, 2, 3]");
+  EBB_REFUSES(tile(x, -1), ShapeError, "[tile] takes no tensor -1 times");
+  EBB_REFUSES(tile(x, 2, 2), ShapeError, "[tile] there is no axis 2");
+  EBB_REFUSES(repeat(f32({1, 1, 1, 1, 1, 1}), 2), ShapeError,
               "[repeat] leaves no room for one more axis");
-  CHECK_ERROR(squeeze(x, {0}), ShapeError, "[squeeze] axis 0 is not of size 1");
-  CHECK_ERROR(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
+  EBB_REFUSES(broadcast_to(x, {-2, 3}), ShapeError, "[broadcast_to] ");
+  EBB_REFUSES(reshape(x, {-2, 3}), ShapeError, "[reshape] ");
+  EBB_REFUSES(reshape(x, {1, 1, 1, 1, 1, 2, 3}), ShapeError, "[reshape] ");
+  EBB_REFUSES(unflatten(x, 9, {3}), ShapeError, "[unflatten] there is no axis 9");
+  EBB_REFUSES(unflatten(x, 1, {1, 1, 1, 1, 1, 3}), ShapeError, "[unflatten] ");
+  EBB_REFUSES(tile(x, std::int64_t{1} << 60), ShapeError, "[tile] ");
+  EBB_REFUSES(repeat(x, -1), ShapeError, "[repeat] ");
+  EBB_REFUSES(repeat(x, 2, 9), ShapeError, "[repeat] there is no axis 9");
+  EBB_REFUSES(split(x, {1, 1}, 9), ShapeError, "[split] there is no axis 9");
+  EBB_REFUSES(chunk(x, 2, 9), ShapeError, "[chunk] there is no axis 9");
+  EBB_REFUSES(squeeze(x, 9), ShapeError, "[squeeze] there is no axis 9");
+  EBB_REFUSES(squeeze(x, {0}), ShapeError, "[squeeze] axis 0 is not of size 1");
+  EBB_REFUSES(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
 }
 
 TEST_CASE("0 is a size of a shape that is asked for, which something with elements does not fit") {
@@ -281,25 +311,25 @@ TEST_CASE("0 is a size of a shape that is asked for, which something with elemen
   const Tensor open = graph.placeholder("x", DType::f32, {-1, -1, 8});
   const Tensor none = graph.placeholder("none", DType::f32, {-1, 0});
   for (const Tensor& x : {open, f32({2, 3, 8})}) {
-    CHECK_ERROR(reshape(x, {0, 0, 2, 4}), ShapeError,
+    EBB_REFUSES(reshape(x, {0, 0, 2, 4}), ShapeError,
                 "[reshape] does not fit the shape [0, 0, 2, 4], in which 0 is a size, as in NumPy: "
                 "-1 is what is left, and unflatten(x, axis, sizes)");
-    CHECK_ERROR(reshape(x, {0, -1}), ShapeError, "0 is a size");
-    CHECK_ERROR(reshape(x, {-1, -1, 2, 4}), ShapeError,
+    EBB_REFUSES(reshape(x, {0, -1}), ShapeError, "0 is a size");
+    EBB_REFUSES(reshape(x, {-1, -1, 2, 4}), ShapeError,
                 x.shape().is_open() ? "for one dimension only, and unflatten(x, axis, sizes)"
                                     : "for one dimension only;");
-    CHECK_ERROR(unflatten(x, 2, {0, -1}), ShapeError, "[unflatten] does not fit the shape [0, ?]");
+    EBB_REFUSES(unflatten(x, 2, {0, -1}), ShapeError, "[unflatten] does not fit the shape [0, ?]");
     CHECK(unflatten(x, -1, {2, 4}).shape().rank() == 4);
   }
   CHECK(reshape(none, {0, 0, 2, 4}).shape() == Shape{0, 0, 2, 4});
   CHECK(flatten(unsqueeze(none, -1)).shape().to_string() == "[?, 0]");
-  CHECK_ERROR(reshape(none, {2}), ShapeError, "[reshape] does not fit the shape [2]");
+  EBB_REFUSES(reshape(none, {2}), ShapeError, "[reshape] does not fit the shape [2]");
   CHECK(reshape(f32({0, 3}), {0, 7}).shape() == Shape{0, 7});
   const Tensor cut = unflatten(unflatten(open, 0, {2, -1}), 2, {1, 3});
   CHECK(cut.shape().to_string() == "[2, ?, 1, 3, 8]");
   Session session(graph);
   CHECK(session.run(cut, {{open, f32({4, 3, 8})}}).shape() == Shape{2, 2, 1, 3, 8});
-  CHECK_ERROR(session.run(cut, {{open, f32({4, 2, 8})}}), ShapeError,
+  EBB_REFUSES(session.run(cut, {{open, f32({4, 2, 8})}}), ShapeError,
               "[unflatten] does not fit the shape [1, 3]; the input is f32[2, 2, 2, 8]");
 }
 
@@ -308,14 +338,14 @@ TEST_CASE("What was open when tensors were joined is compared when it is fed") {
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
   const Tensor y = graph.placeholder("y", DType::f32, {-1, 3});
   const Tensor z = concat({x, y}, 1), w = squeeze(unsqueeze(x, 0), {1});
-  CHECK_ERROR(split(x, {1, 2}), ShapeError,
+  EBB_REFUSES(split(x, {1, 2}), ShapeError,
               "[split] cannot cut axis 0 into {1, 2}: of an open axis one size is -1");
-  CHECK_ERROR(chunk(x, 2), ShapeError, "[chunk] cannot cut axis 0 into 2 parts of one size");
+  EBB_REFUSES(chunk(x, 2), ShapeError, "[chunk] cannot cut axis 0 into 2 parts of one size");
   Session session(graph);
-  CHECK_ERROR(session.run(z, {{x, f32({4, 3})}, {y, f32({2, 3})}}), ShapeError,
+  EBB_REFUSES(session.run(z, {{x, f32({4, 3})}, {y, f32({2, 3})}}), ShapeError,
               "[concat] takes tensors of one dtype, and of one shape but for axis 1; input 1 "
               "differs; inputs are f32[4, 3], f32[2, 3]");
-  CHECK_ERROR(session.run(w, {{x, f32({2, 3})}}), ShapeError,
+  EBB_REFUSES(session.run(w, {{x, f32({2, 3})}}), ShapeError,
               "[squeeze] axis 1 is not of size 1; the input is f32[1, 2, 3]");
   CHECK(session.run(w, {{x, f32({1, 3})}}).shape() == Shape{1, 3});
 }
@@ -323,64 +353,54 @@ TEST_CASE("What was open when tensors were joined is compared when it is fed") {
 TEST_CASE("Functions that apply other operators are named in what they refuse") {
   const Tensor x = Tensor::zeros({2, 3}), none;
   const Tensor indices = Tensor::from({{0, 1, 0}}), row = Tensor::from({0, 1});
-  const int run = __LINE__ + 1;
-  const auto wrong = [&] { return scatter_add(x, 0, indices, Tensor::zeros({2, 3})); };
-  CHECK_ERROR(wrong(), ShapeError,
+  EBB_REFUSES(scatter_add(x, 0, indices, x), ShapeError,
               "[scatter_add] updates must have the shape of the indices; inputs are f32[2, 3], "
               "i32[1, 3], f32[2, 3]");
-  CHECK_ERROR(wrong(), ShapeError, "refusals.cpp:" + std::to_string(run));
-  CHECK_ERROR(scatter_add(x, 2, indices, x), ShapeError, "[scatter_add] there is no axis 2");
-  CHECK_ERROR(scatter_add(x, 0, x, x), ShapeError, "[scatter_add] indices must be i32 or i64");
-  CHECK_ERROR(scatter_add(x, 0, row, x), ShapeError, "[scatter_add] indices must have the shape");
-  CHECK_ERROR(scatter_add(x, 0, indices, none), Error, "[scatter_add] an input is a tensor that");
-  CHECK_ERROR(scatter_add(x, 0, indices, cast(Tensor::zeros({1, 3}), DType::f64)), ShapeError,
+  EBB_REFUSES(scatter_add(x, 2, indices, x), ShapeError, "[scatter_add] there is no axis 2");
+  EBB_REFUSES(scatter_add(x, 0, x, x), ShapeError, "[scatter_add] indices must be i32 or i64");
+  EBB_REFUSES(scatter_add(x, 0, row, x), ShapeError, "[scatter_add] indices must have the shape");
+  EBB_REFUSES(scatter_add(x, 0, indices, none), Error, "[scatter_add] an input is a tensor that");
+  EBB_REFUSES(scatter_add(x, 0, indices, cast(Tensor::zeros({1, 3}), DType::f64)), ShapeError,
               "[scatter_add] takes inputs of one dtype");
-  const int added = __LINE__ + 1;
-  const auto other = [&] { return index_add(x, row, Tensor::zeros({3, 3})); };
-  CHECK_ERROR(other(), ShapeError,
+  EBB_REFUSES(index_add(x, row, Tensor::zeros({3, 3})), ShapeError,
               "[index_add] the values have not the shape of the parts; inputs are f32[2, 3], "
               "i32[2], f32[3, 3]");
-  CHECK_ERROR(other(), ShapeError, "refusals.cpp:" + std::to_string(added));
-  CHECK_ERROR(index_add(x, row, x, 2), ShapeError, "[index_add] there is no axis 2");
-  CHECK_ERROR(index_add(cast(x, DType::i32), row, x), ShapeError, "[index_add] takes f32, f64");
-  CHECK_ERROR(index_add(x, x, x), ShapeError, "[index_add] indices must be i32 or i64");
-  CHECK_ERROR(ones_like(none), Error, "[ones_like] an input is a tensor that holds nothing");
-  CHECK_ERROR(zeros_like(2), Error, "[zeros_like] takes a tensor here, not a number");
-  CHECK_ERROR(full_like(none, 2), Error, "[full_like] an input is a tensor that holds nothing");
-  const int counted = __LINE__ + 1;
-  const auto negative = [] { return permutation(-1); };
-  CHECK_ERROR(negative(), ShapeError, "[permutation] takes a count from 0 on, not -1");
-  CHECK_ERROR(negative(), Error, "refusals.cpp:" + std::to_string(counted));
+  EBB_REFUSES(index_add(x, row, x, 2), ShapeError, "[index_add] there is no axis 2");
+  EBB_REFUSES(index_add(cast(x, DType::i32), row, x), ShapeError, "[index_add] takes f32, f64");
+  EBB_REFUSES(index_add(x, x, x), ShapeError, "[index_add] indices must be i32 or i64");
+  EBB_REFUSES(ones_like(none), Error, "[ones_like] an input is a tensor that holds nothing");
+  EBB_REFUSES(zeros_like(2), Error, "[zeros_like] takes a tensor here, not a number");
+  EBB_REFUSES(full_like(none, 2), Error, "[full_like] an input is a tensor that holds nothing");
+  EBB_REFUSES(permutation(-1), ShapeError, "[permutation] takes a count from 0 on, not -1");
 }
 
 TEST_CASE("gru says which layer does not fit") {
-  const auto f32 = [](const Shape& shape) { return Tensor::zeros(shape); };
   const Tensor x = f32({2, 5, 3});
   const GruWeights first{f32({3, 12}), f32({4, 12}), f32({16})};
   const GruWeights weights[] = {first, first};
-  CHECK_ERROR(
+  EBB_REFUSES(
       gru(x, weights), ShapeError,
       "[gru] the weights of layer 1 must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]");
-  CHECK_ERROR(gru(x, weights), ShapeError, "refusals.cpp:" + std::to_string(__LINE__));
-  CHECK_ERROR(gru(f32({2, 3}), {weights, 1}), ShapeError, "[gru] takes x [batch, time, in]");
-  CHECK_ERROR(gru(x, {}), Error, "[gru] takes at least one layer");
-  CHECK_ERROR(gru(x, {weights, 1}, {.dropout = 1}), Error, "[gru] takes a dropout in [0, 1)");
-  CHECK_ERROR(gru(x, {weights, 1}, {.hidden = f32({1, 3, 4})}), ShapeError,
+  EBB_REFUSES(gru(f32({2, 3}), {weights, 1}), ShapeError, "[gru] takes x [batch, time, in]");
+  EBB_REFUSES(gru(x, {}), Error, "[gru] takes at least one layer");
+  EBB_REFUSES(gru(x, {weights, 1}, {.dropout = 1}), Error, "[gru] takes a dropout in [0, 1)");
+  EBB_REFUSES(gru(x, {weights, 1}, {.hidden = f32({1, 3, 4})}), ShapeError,
               "[gru] the state must be [layers, batch, hidden]");
   const GruWeights of_lstm[] = {{f32({3, 16}), f32({4, 16}), f32({16})}};
-  CHECK_ERROR(gru(x, of_lstm), ShapeError, "[gru] the weights of layer 0 must be");
+  EBB_REFUSES(gru(x, of_lstm), ShapeError, "[gru] the weights of layer 0 must be");
 }
 
 TEST_CASE("lstm says which layer does not fit") {
   const Tensor x = f32({2, 5, 3});
   const LstmWeights first{f32({3, 16}), f32({4, 16}), f32({16})};
   const LstmWeights weights[] = {first, first};
-  CHECK_ERROR(lstm(x, weights), ShapeError, "[lstm] the weights of layer 1 must be");
-  CHECK_ERROR(lstm(f32({2, 3}), {weights, 1}), ShapeError, "[lstm] takes x [batch, time, in]");
-  CHECK_ERROR(lstm(x, {}), Error, "[lstm] takes at least one layer");
-  CHECK_ERROR(lstm(x, {weights, 1}, {.hidden = f32({1, 2, 4})}), Error,
+  EBB_REFUSES(lstm(x, weights), ShapeError, "[lstm] the weights of layer 1 must be");
+  EBB_REFUSES(lstm(f32({2, 3}), {weights, 1}), ShapeError, "[lstm] takes x [batch, time, in]");
+  EBB_REFUSES(lstm(x, {}), Error, "[lstm] takes at least one layer");
+  EBB_REFUSES(lstm(x, {weights, 1}, {.dropout = 1}), Error, "[lstm] takes a dropout in [0, 1)");
+  EBB_REFUSES(lstm(x, {weights, 1}, {.hidden = f32({1, 2, 4})}), Error,
               "[lstm] takes both states or neither");
-  CHECK_ERROR(lstm(x, {weights, 1}, {.hidden = f32({1, 3, 4}), .cell = f32({1, 3, 4})}), ShapeError,
+  EBB_REFUSES(lstm(x, {weights, 1}, {.hidden = f32({1, 3, 4}), .cell = f32({1, 3, 4})}), ShapeError,
               "[lstm] the states must be [layers, batch, hidden]");
 }
 
@@ -391,21 +411,21 @@ TEST_CASE("A stack of layers refuses each weight that does not fit, and another 
     return gru(x, {&weights, 1});
   };
   const char* const wrong = "[gru] the weights of layer 0 must be [in, 3 hidden]";
-  CHECK_ERROR(of(f32({2, 12}), r, b), ShapeError, wrong);
-  CHECK_ERROR(of(f32({3, 12}), f32({4, 16}), b), ShapeError, wrong);
-  CHECK_ERROR(of(f32({3, 12}), r, f32({12})), ShapeError, wrong);
+  EBB_REFUSES(of(f32({2, 12}), r, b), ShapeError, wrong);
+  EBB_REFUSES(of(f32({3, 12}), f32({4, 16}), b), ShapeError, wrong);
+  EBB_REFUSES(of(f32({3, 12}), r, f32({12})), ShapeError, wrong);
   const char* const no_matrix = "[gru] the recurrent weight must be [hidden, 3 hidden]";
-  CHECK_ERROR(of(f32({3, 12}), f32({12}), b), Error, no_matrix);
-  CHECK_ERROR(of(f32({3, 12}), Tensor(), b), Error, no_matrix);
+  EBB_REFUSES(of(f32({3, 12}), f32({12}), b), Error, no_matrix);
+  EBB_REFUSES(of(f32({3, 12}), Tensor(), b), Error, no_matrix);
   Graph graph;
-  CHECK_ERROR(of(f32({3, 12}), graph.placeholder("r", DType::f32, {-1, 12}), b), Error,
+  EBB_REFUSES(of(f32({3, 12}), graph.placeholder("r", DType::f32, {-1, 12}), b), Error,
               "[gru] the size of the recurrent weight must be known, and below 2^29");
 
   const LstmWeights lstm_weights{f32({3, 16}), f32({4, 16}), f32({16})};
   const GruWeights gru_weights{f32({3, 12}), r, b};
   const auto refuses = [&](const Tensor& sequences, const char* gru_says, const char* lstm_says) {
-    CHECK_ERROR(gru(sequences, {&gru_weights, 1}), ShapeError, gru_says);
-    CHECK_ERROR(lstm(sequences, {&lstm_weights, 1}), ShapeError, lstm_says);
+    EBB_REFUSES(gru(sequences, {&gru_weights, 1}), ShapeError, gru_says);
+    EBB_REFUSES(lstm(sequences, {&lstm_weights, 1}), ShapeError, lstm_says);
   };
   for (const DType dtype : {DType::f64, DType::f16})
     refuses(cast(x, dtype), "[gru] takes inputs of one dtype", "[lstm] takes inputs of one dtype");
@@ -420,9 +440,9 @@ TEST_CASE("Shapes that were open when a node was made are checked when they are 
   const Tensor z = x * y;
   Session session(graph);
   const Feeds feeds = {{x, f32({4, 3})}, {y, f32({2, 3})}};
-  CHECK_ERROR(session.run(z, feeds), ShapeError,
+  EBB_REFUSES(session.run(z, feeds), ShapeError,
               "[multiply] shapes do not broadcast; inputs are f32[4, 3], f32[2, 3]");
-  CHECK_ERROR(session.run(z, feeds), ShapeError, here);
+  EBB_REFUSES(session.run(z, feeds), ShapeError, here);
 }
 
 }  // namespace ebb::tests

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/ops/reference.h"
 
@@ -72,6 +74,22 @@ inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> 
   if (is_half(dtype) || (on_cuda() && dtype == DType::f64)) return {0, 3};
   return on_emulated_cuda() ? std::vector{of_float.front(), of_float.back()} : of_float;
 }
+
+// Call of an operator with the inputs of its sample.
+std::function<Tensors(const Tensors&)> applying(const OpDef& op, const Attributes& attributes = {});
+
+// Outputs of an operator whose bits `wanted` has. The others among the first three are not made.
+Tensors wanted_of(const OpDef& op, const Tensors& inputs, const Attributes& attributes,
+                  unsigned wanted);
+
+// Sample of f(a, b) for two tensors, and for a tensor beside a number, which the operator holds as
+// a double.
+using Binary = Tensor (*)(const Operand&, const Operand&);
+using FunctionOfTwo = double (*)(double, double);
+Sample of_two(const OpDef& op, const std::string& how, Binary call, FunctionOfTwo f,
+              const SampleInput& a, const SampleInput& b);
+Sample beside(const BinaryOpDef& op, const std::string& how, Binary call, FunctionOfTwo f,
+              const SampleInput& x, double number, bool left);
 
 // Sample of an operator with one result that takes every dtype.
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,

@@ -7,50 +7,15 @@
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
-namespace {
-
-using Binary = Tensor (*)(const Operand&, const Operand&);
-using OfTwo = double (*)(double, double);
-
-Sample of_two(const OpDef& op, const std::string& how, Binary call, OfTwo f, const SampleInput& a,
-              const SampleInput& b) {
-  return {.op = &op,
-          .name = std::string(op.name) + ", " + how,
-          .inputs = {a, b},
-          .call = EBB_CALL(call(in[0], in[1])),
-          .order = 0,
-          .any_dtype = true,
-          .any_shape = true,
-          .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; }};
-}
-
-// Sample with a tensor and a number, which the operator holds as a double.
-Sample beside(const BinaryOpDef& op, const std::string& how, Binary call, OfTwo f,
-              const SampleInput& x, double number, bool left) {
-  const OpDef& of_one = left ? op.number_left : op.number_right;
-  return {.op = &of_one,
-          .name = std::string(of_one.name) + ", " + how + (left ? " on the right" : " on the left"),
-          .inputs = {x},
-          .call = EBB_CALL(left ? call(number, in[0]) : call(in[0], number)),
-          .order = 0,
-          .any_dtype = true,
-          .any_shape = true,
-          .reference = [=](const Application& a) -> Arrays {
-            const double n = a.attribute<NumberOperand>().value;
-            return {map(a[0], [=](double y) { return left ? f(n, y) : f(y, n); })};
-          }};
-}
-
-}  // namespace
-
 void add_comparison_samples(std::vector<Sample>& samples) {
   using enum Values;
-  const auto compared = [&](const BinaryOpDef& op, Binary call, OfTwo f) {
+  const auto compared = [&](const BinaryOpDef& op, Binary call, FunctionOfTwo f) {
+    const std::size_t first = samples.size();
     const auto add = [&](const char* how, const SampleInput& a, const SampleInput& b) {
       samples.push_back(of_two(op.tensors, how, call, f, a, b));
+      if (samples.size() > first + 1) samples.back().of_two = nullptr;
     };
     add("one shape", {{kOpen, 3}}, {{kOpen, 3}});
-    samples.back().of_two = f;
     add("a row on the right", {{kOpen, 3}}, {{3}});
     add("a column on the left", {{3, 1}}, {{kOpen, 3, 4}});
     add("both broadcast", {{kOpen, 1, 4}}, {{3, 1}});
@@ -67,6 +32,10 @@ void add_comparison_samples(std::vector<Sample>& samples) {
     add("bool", {{kOpen, 5}, flags}, {{5}, flags});
     for (const bool left : {false, true})
       samples.push_back(beside(op, "a number", call, f, {{kOpen, 3}}, 0.5, left));
+    for (std::size_t i = first; i < samples.size(); ++i) {
+      samples[i].order = 0;
+      samples[i].any_dtype = true;
+    }
   };
   compared(equal_op, equal, [](double a, double b) { return double(a == b); });
   compared(not_equal_op, not_equal, [](double a, double b) { return double(a != b); });
@@ -75,11 +44,14 @@ void add_comparison_samples(std::vector<Sample>& samples) {
   compared(greater_op, greater, [](double a, double b) { return double(a > b); });
   compared(greater_equal_op, greater_equal, [](double a, double b) { return double(a >= b); });
 
-  const auto logical = [&](const OpDef& op, Binary call, OfTwo f) {
-    samples.push_back(of_two(op, "one shape", call, f, {{kOpen, 3}, flags}, {{kOpen, 3}, flags}));
-    samples.push_back(
-        of_two(op, "both broadcast", call, f, {{kOpen, 1, 4}, flags}, {{3, 1}, flags}));
-    for (std::size_t i = samples.size() - 2; i < samples.size(); ++i) samples[i].any_dtype = false;
+  const auto logical = [&](const OpDef& op, Binary call, FunctionOfTwo f) {
+    for (const auto& [how, a, b] :
+         {std::tuple{"one shape", Shape{kOpen, 3}, Shape{kOpen, 3}},
+          std::tuple{"both broadcast", Shape{kOpen, 1, 4}, Shape{3, 1}}}) {
+      samples.push_back(of_two(op, how, call, f, {a, flags}, {b, flags}));
+      samples.back().order = 0;
+      samples.back().of_two = nullptr;
+    }
   };
   logical(logical_and_op, logical_and, [](double a, double b) { return a * b; });
   logical(logical_or_op, logical_or, [](double a, double b) { return std::max(a, b); });

@@ -1,6 +1,5 @@
 #include "ebb/core/kernels/conv.h"
 #include "ebb/core/ops/conv.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -16,10 +15,7 @@ Sample sample(const OpDef& op, const Case& of, std::vector<SampleInput> inputs) 
   return {.op = &op,
           .name = std::string(op.name) + ", " + of.how,
           .inputs = std::move(inputs),
-          .call = [&op, attributes = of.attributes](const Tensors& in) {
-            const InlineVector<Input, 3> given(in.begin(), in.end());
-            return apply(op, {given.data(), given.size()}, attributes, {});
-          }};
+          .call = applying(op, of.attributes)};
 }
 
 // Transposed convolutions: x is [n, in, h, w], the weights [in, out / groups, kh, kw].

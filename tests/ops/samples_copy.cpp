@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/copy.h"
@@ -23,56 +24,34 @@ Arrays converted_to_output(const Application& a) {
 }  // namespace
 
 void add_copy_samples(std::vector<Sample>& samples) {
-  samples.push_back({.op = &fill_like_op,
-                     .name = "fill_like",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = EBB_CALL(fill_like(in[0], 7)),
-                     .order = 0,
-                     .any_dtype = true,
-                     .any_shape = true,
-                     .reference = [](const Application& a) -> Arrays {
-                       const double n = a.attribute<FillAttributes>().value;
-                       return {map(a[0], [=](double) { return n; })};
-                     }});
-  samples.push_back({.op = &copy_op,
-                     .name = "copy",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = EBB_CALL(copy(in[0])),
-                     .any_dtype = true,
-                     .any_shape = true,
-                     .reference = same});
-  // No operator in eager mode: only the handle changes.
-  samples.push_back({.op = &detach_op,
-                     .name = "detach",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = EBB_CALL(in[0].detach()),
-                     .order = 0,
-                     .any_dtype = true,
-                     .any_shape = true,
-                     .reference = same});
-  samples.push_back({.op = &cast_op,
-                     .name = "cast to i32",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = EBB_CALL(cast(in[0], DType::i32)),
-                     .order = 0,
-                     .any_dtype = true,
-                     .any_shape = true,
-                     .reference = converted_to_output});
-  // The gradient is too coarse for differences; tests/ops/values.cpp checks it.
-  const auto add = [&](const char* how, Tensor (*call)(const Tensor&)) {
-    samples.push_back({.op = &cast_op,
-                       .name = std::string("cast ") + how,
+  const auto add = [&](const OpDef& op, const char* name, int order,
+                       std::function<Tensors(const Tensors&)> call,
+                       std::function<Arrays(const Application&)> reference) {
+    samples.push_back({.op = &op,
+                       .name = name,
                        .inputs = {{{kOpen, 3}}},
-                       .call = EBB_CALL(call(in[0])),
-                       .order = 0,
+                       .call = std::move(call),
+                       .order = order,
                        .any_dtype = true,
                        .any_shape = true,
-                       .reference = converted_to_output});
+                       .reference = std::move(reference)});
   };
-  add("between f32 and f64",
-      [](const Tensor& x) { return cast(x, x.dtype() == DType::f32 ? DType::f64 : DType::f32); });
-  add("to 16 bits",
-      [](const Tensor& x) { return cast(x, x.dtype() == DType::bf16 ? DType::f16 : DType::bf16); });
+  add(fill_like_op, "fill_like", 0, EBB_CALL(fill_like(in[0], 7)),
+      [](const Application& a) -> Arrays {
+        const double n = a.attribute<FillAttributes>().value;
+        return {map(a[0], [=](double) { return n; })};
+      });
+  add(copy_op, "copy", 2, EBB_CALL(copy(in[0])), same);
+  // No operator in eager mode: only the handle changes.
+  add(detach_op, "detach", 0, EBB_CALL(in[0].detach()), same);
+  add(cast_op, "cast to i32", 0, EBB_CALL(cast(in[0], DType::i32)), converted_to_output);
+  // The gradient is too coarse for differences; tests/ops/values.cpp checks it.
+  add(cast_op, "cast between f32 and f64", 0,
+      EBB_CALL(cast(in[0], in[0].dtype() == DType::f32 ? DType::f64 : DType::f32)),
+      converted_to_output);
+  add(cast_op, "cast to 16 bits", 0,
+      EBB_CALL(cast(in[0], in[0].dtype() == DType::bf16 ? DType::f16 : DType::bf16)),
+      converted_to_output);
 }
 
 }  // namespace ebb::tests

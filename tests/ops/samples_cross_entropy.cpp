@@ -237,7 +237,10 @@ void add_cross_entropy_samples(std::vector<Sample>& samples) {
       {", weights, without a label, smoothed", {kOpen}, labels, true, 0.3, 4},
       {", probabilities", {kOpen}, any},
       {", probabilities of sequences, weights, smoothed", {kOpen, 2}, any, true, 0.1},
+      {", weights, without a label, the sum, smoothed", {kOpen}, labels, true, 0.3, 1, sum},
       {", probabilities, each row", {kOpen}, any, true, 0, {}, none},
+      {", probabilities, weights, the sum, smoothed", {kOpen}, any, true, 0.3, {}, sum},
+      {", probabilities, each row, smoothed", {kOpen}, any, false, 0.3, {}, none},
   };
   for (const How& how : all) {
     samples.push_back(forward(how));

@@ -2,7 +2,6 @@
 
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/index.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -65,8 +64,7 @@ void add_index_samples(std::vector<Sample>& samples) {
 
   const auto backward = [&](const char* how, std::vector<SampleInput> inputs, std::int64_t axis) {
     samples.push_back(sample(index_select_backward_op, how, std::move(inputs),
-                             EBB_CALL(apply_one(index_select_backward_op, {in[0], in[1], in[2]},
-                                                IndexAttributes{axis}, {}))));
+                             applying(index_select_backward_op, IndexAttributes{axis})));
     samples.back().any_shape = false;
   };
   backward("rows", {{{kOpen, 3}}, {{kOpen}, labels}, {{6, 3}}}, 0);
@@ -84,9 +82,8 @@ void add_index_samples(std::vector<Sample>& samples) {
   gathered("the first axis", {{{5, 2}}, {{kOpen, 2}, long_labels}}, 0);
   gathered("a middle axis", {{{2, 5, kOpen}}, {{2, 3, kOpen}, long_labels}}, 1);
   const auto scattered = [&](const char* how, std::vector<SampleInput> inputs, std::int64_t axis) {
-    samples.push_back(sample(
-        gather_backward_op, how, std::move(inputs),
-        EBB_CALL(apply_one(gather_backward_op, {in[0], in[1], in[2]}, IndexAttributes{axis}, {}))));
+    samples.push_back(sample(gather_backward_op, how, std::move(inputs),
+                             applying(gather_backward_op, IndexAttributes{axis})));
     samples.back().any_shape = false;
   };
   scattered("rows", {{{kOpen, 4}}, {{kOpen, 4}, labels}, {{kOpen, 6}}}, 1);

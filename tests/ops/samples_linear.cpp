@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -27,25 +26,15 @@ Sample matmul_sample(bool ta, bool tb, const char* how, Shape a, Shape b) {
 
 // Sample of dense_backward. The bits of `wanted` are dx, dw and db.
 Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
-  return {.op = &dense_backward_op,
-          .name = "dense_backward, wanted " + std::to_string(wanted) +
-                  (x.rank() > 2 ? ", on sequences" : ""),
-          .inputs = {{x}, {{3, 4}}, {da}},
-          .call =
-              [wanted](const Tensors& in) {
-                const Input inputs[] = {in[0], in[1], in[2]};
-                IndexSet unwanted;
-                for (std::size_t i = 0; i < 3; ++i)
-                  if ((wanted >> i & 1) == 0) unwanted.insert(i);
-                const Tensors all = apply(dense_backward_op, inputs, {}, {}, unwanted);
-                Tensors results;
-                for (std::size_t i = 0; i < 3; ++i)
-                  if ((wanted >> i & 1) != 0) results.push_back(all[i]);
-                return results;
-              },
-          // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
-          .any_dtype = true,
-          .any_shape = true};
+  return {
+      .op = &dense_backward_op,
+      .name = "dense_backward, wanted " + std::to_string(wanted) +
+              (x.rank() > 2 ? ", on sequences" : ""),
+      .inputs = {{x}, {{3, 4}}, {da}},
+      .call = [wanted](const Tensors& in) { return wanted_of(dense_backward_op, in, {}, wanted); },
+      // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
+      .any_dtype = true,
+      .any_shape = true};
 }
 
 // A matrix of rows x columns over `values`: row-major, or column-major if `transposed`.
@@ -96,11 +85,6 @@ double derivative(Activation activation, double y) {
   return 1;
 }
 
-// The last axes of an index, as many as the shape has. position() handles those that broadcast.
-Index last(const Index& index, const Shape& shape) {
-  return {index.end() - shape.rank(), index.end()};
-}
-
 Arrays matmul_reference(const Application& a) {
   const auto& attributes = a.attribute<MatmulAttributes>();
   const std::int64_t depth = a[0].shape[attributes.transpose_a ? -2 : -1];
@@ -113,8 +97,7 @@ Arrays matmul_reference(const Application& a) {
       first[column] = second[row] = k;
       if (attributes.transpose_a) std::swap(first[row], first[column]);
       if (attributes.transpose_b) std::swap(second[row], second[column]);
-      sum += a[0][position(a[0].shape, last(first, a[0].shape))] *
-             a[1][position(a[1].shape, last(second, a[1].shape))];
+      sum += a[0][position(a[0].shape, first)] * a[1][position(a[1].shape, second)];
     }
     out[position(out.shape, index)] = sum;
   });
@@ -199,12 +182,7 @@ void add_linear_samples(std::vector<Sample>& samples, DType dtype) {
     samples.push_back({.op = &activation_backward_op,
                        .name = std::string("activation_backward, ") + name_of(activation),
                        .inputs = {{{kOpen, 4}}, {{kOpen, 4}, Values::apart_from_zero}},
-                       .call =
-                           [activation](const Tensors& in) {
-                             const Input inputs[] = {in[0], in[1]};
-                             return apply(activation_backward_op, inputs,
-                                          ActivationAttributes{activation}, {});
-                           },
+                       .call = applying(activation_backward_op, ActivationAttributes{activation}),
                        .any_shape = true});
   }
   for (unsigned wanted = 1; wanted < 8; wanted += is_half(dtype) ? 2 : 1)

@@ -1,9 +1,9 @@
 #include <cmath>
+#include <utility>
 
 #include "ebb/core/kernels/functors/losses.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/loss.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -13,12 +13,11 @@ constexpr LossOptions kNone{LossReduction::none};
 
 // Adds samples of f(a, b, delta) for tensors of one shape.
 void add_pair(std::vector<Sample>& samples, const OpDef& op,
-              const std::function<Tensor(const Tensors&)>& call,
-              double (*f)(double, double, double)) {
+              std::function<Tensors(const Tensors&)> call, double (*f)(double, double, double)) {
   samples.push_back({.op = &op,
                      .name = op.name,
                      .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
-                     .call = EBB_CALL(call(in)),
+                     .call = std::move(call),
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
                        Array out(a[0].shape);
@@ -51,40 +50,27 @@ void add_loss_samples(std::vector<Sample>& samples) {
     add(" along a middle axis of many columns", {kOpen, 3, 41}, -2);
   }
   add_cross_entropy_samples(samples);
-  samples.push_back(
-      {.op = &difference_op,
-       .name = "the difference of mse",
-       .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
-       .call = EBB_CALL(apply_one(difference_op, {in[0], in[1]}, NumberOperand{}, {})),
-       .any_shape = true});
-  add_pair(
-      samples, mae_op, [](const Tensors& in) { return mae(in[0], in[1], kNone); },
-      [](double a, double b, double) { return std::abs(a - b); });
+  samples.push_back({.op = &difference_op,
+                     .name = "the difference of mse",
+                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
+                     .call = applying(difference_op, NumberOperand{}),
+                     .any_shape = true});
+  add_pair(samples, mae_op, EBB_CALL(mae(in[0], in[1], kNone)),
+           [](double a, double b, double) { return std::abs(a - b); });
   const auto huber_of = [](double a, double b, double delta) {
     const double d = std::abs(a - b);
     return d <= delta ? d * d / 2 : delta * (d - delta / 2);
   };
-  const auto apart = [](const OpDef& op) {
-    return [&op](const Tensors& in) {
-      return apply_one(op, {in[0], in[1]}, functors::Delta{0.7}, {});
-    };
-  };
-  add_pair(samples, huber_op, apart(huber_op), huber_of);
-  add_pair(samples, smooth_l1_op, apart(smooth_l1_op), huber_of);
+  for (const OpDef* op : {&huber_op, &smooth_l1_op})
+    add_pair(samples, *op, applying(*op, functors::Delta{0.7}), huber_of);
   add_pair(
       samples, binary_cross_entropy_with_logits_op,
-      [](const Tensors& in) {
-        return binary_cross_entropy_with_logits(in[0], in[1], {.reduction = LossReduction::none});
-      },
+      EBB_CALL(binary_cross_entropy_with_logits(in[0], in[1], {.reduction = LossReduction::none})),
       [](double x, double z, double) {
         return -z * std::log(1 / (1 + std::exp(-x))) - (1 - z) * std::log(1 / (1 + std::exp(x)));
       });
-  add_pair(
-      samples, kl_divergence_op,
-      [](const Tensors& in) {
-        return apply_one(kl_divergence_op, {in[0], in[1]}, NumberOperand{}, {});
-      },
-      [](double log_p, double log_q, double) { return std::exp(log_p) * (log_p - log_q); });
+  add_pair(samples, kl_divergence_op, applying(kl_divergence_op, NumberOperand{}),
+           [](double log_p, double log_q, double) { return std::exp(log_p) * (log_p - log_q); });
 }
 
 }  // namespace ebb::tests

@@ -59,19 +59,11 @@ Sample backward(const How& how, unsigned wanted) {
                       kept[0] = in[0].is_symbolic() ? in[0] : in[0].detach().with_grad();
                       const Tensors made = how.run(kept);
                       const Tensor& inverse = made[1];
-                      InlineVector<Input, 5> inputs{in.back(), in[0], inverse, inverse};
+                      Tensors inputs = {in.back(), in[0], inverse, inverse};
                       if (how.attributes().has_mean()) inputs[3] = made[2];
                       if (how.scales > 0) inputs.push_back(in[1]);
-                      IndexSet unwanted;
-                      for (std::size_t i = 0; i < 3; ++i)
-                        if ((wanted >> i & 1) == 0) unwanted.insert(i);
-                      const Tensors all =
-                          apply(how.is_batch() ? batch_norm_backward_op : norm_backward_op,
-                                {inputs.data(), inputs.size()}, how.attributes(), {}, unwanted);
-                      Tensors results;
-                      for (std::size_t i = 0; i < 3; ++i)
-                        if ((wanted >> i & 1) != 0) results.push_back(all[i]);
-                      return results;
+                      return wanted_of(how.is_batch() ? batch_norm_backward_op : norm_backward_op,
+                                       inputs, how.attributes(), wanted);
                     },
                 // Only gradient rules call it, on nodes whose shapes were checked.
                 .any_dtype = true,

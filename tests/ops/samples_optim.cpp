@@ -5,7 +5,6 @@
 #include <functional>
 #include <numbers>
 
-#include "ebb/core/tensor/apply.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adagrad.h"
 #include "ebb/optim/adam.h"
@@ -35,11 +34,7 @@ Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> 
   return {.op = &op,
           .name = std::string(op.name) + how,
           .inputs = std::move(inputs),
-          .call =
-              [&op, attributes](const Tensors& in) {
-                const std::vector<Input> given(in.begin(), in.end());
-                return apply(op, given, attributes, {});
-              },
+          .call = applying(op, attributes),
           .order = 0};
 }
 

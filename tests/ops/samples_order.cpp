@@ -5,7 +5,6 @@
 #include "ebb/core/kernels/scan.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/scan.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -84,10 +83,7 @@ void add_scans(std::vector<Sample>& samples) {
     samples.push_back({.op = &recurrence_op,
                        .name = std::string("recurrence, ") + how,
                        .inputs = std::vector<SampleInput>(inputs, {shape, Values::any, DType::f64}),
-                       .call = [attributes](const Tensors& in) -> Tensors {
-                         const InlineVector<Input, 3> given(in.begin(), in.end());
-                         return apply(recurrence_op, {given.data(), given.size()}, attributes, {});
-                       },
+                       .call = applying(recurrence_op, attributes),
                        .any_shape = inputs == 1});
   };
   add_recurrence("products", {kOpen, 5}, {.axis = 1});
@@ -113,14 +109,7 @@ Arrays extreme(const Application& a) {
   std::vector<std::int64_t> seen(best.values.size());
   std::int64_t next = 0;
   for_each_index(a[0].shape, [&](const Index& index) {
-    Index left;
-    for (std::size_t axis = 0; axis < index.size(); ++axis) {
-      if ((how.axes >> axis & 1) == 0)
-        left.push_back(index[axis]);
-      else if (how.keep)
-        left.push_back(0);
-    }
-    const std::int64_t to = position(out.shape, left);
+    const std::int64_t to = position(out.shape, without_axes(index, how.axes, how.keep));
     const double x = a[0][next++];
     std::int64_t& term = seen[static_cast<std::size_t>(to)];
     if (term == 0 || is_before(x, best[to], how.smallest != 0)) {

@@ -14,7 +14,6 @@ namespace ebb::tests {
 namespace {
 
 using Unary = Tensor (*)(const Operand&);
-using Binary = Tensor (*)(const Operand&, const Operand&);
 
 // Sample of y = exact(x) with an error of at most `ulps`.
 Sample unary(const OpDef& op, Unary call, double ulps, Values values,
@@ -31,17 +30,6 @@ Sample unary(const OpDef& op, Unary call, double ulps, Values values,
           .ulps = ulps};
 }
 
-// Sample of f(a, b) for two tensors.
-Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double, double),
-              const SampleInput& a, const SampleInput& b) {
-  return {.op = &op,
-          .name = std::string(op.name) + ", " + how,
-          .inputs = {a, b},
-          .call = EBB_CALL(call(in[0], in[1])),
-          .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; },
-          .of_two = f};
-}
-
 // Replaces the reference of `sample` by f with parameters; P is the type of the operator's
 // attributes.
 template <class P>
@@ -54,7 +42,9 @@ Sample with_parameters(Sample sample, double (*f)(double, const P&)) {
 
 // Sample of f(dy, y), the gradient of a function from its result. `values` is the kind of y.
 Sample pair(const OpDef& op, Binary call, Values values, double (*f)(double, double)) {
-  return of_two(op, "one shape", call, f, {{kOpen, 3}}, {{kOpen, 3}, values});
+  Sample sample = of_two(op, "one shape", call, f, {{kOpen, 3}}, {{kOpen, 3}, values});
+  sample.any_shape = false;
+  return sample;
 }
 
 // Samples of f(a, b) for two tensors that broadcast, and for a tensor and a number on either side.
@@ -65,31 +55,14 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   std::vector<Sample> samples;
   const auto add = [&](const char* how, const Shape& a, const Shape& b) {
     samples.push_back(of_two(op.tensors, how, call, f, {a, left}, {b, values}));
-    samples.back().any_shape = true;
   };
   add("one shape", {kOpen, 3}, {kOpen, 3});
   add("a row on the right", {kOpen, 3}, {3});
   add("a column on the left", {3, 1}, {kOpen, 3, 4});
   add("both broadcast", {kOpen, 1, 4}, {3, 1});
   add("a scalar on the left", {}, {kOpen, 2});
-  samples.push_back({.op = &op.number_right,
-                     .name = std::string(op.number_right.name) + ", x and a number",
-                     .inputs = {{{kOpen, 3}, left}},
-                     .call = EBB_CALL(call(in[0], number)),
-                     .any_shape = true,
-                     .reference = [f](const Application& a) -> Arrays {
-                       const double n = a.attribute<NumberOperand>().value;
-                       return {map(a[0], [=](double x) { return f(x, n); })};
-                     }});
-  samples.push_back({.op = &op.number_left,
-                     .name = std::string(op.number_left.name) + ", a number and x",
-                     .inputs = {{{kOpen, 3}, values}},
-                     .call = EBB_CALL(call(number, in[0])),
-                     .any_shape = true,
-                     .reference = [f](const Application& a) -> Arrays {
-                       const double n = a.attribute<NumberOperand>().value;
-                       return {map(a[0], [=](double x) { return f(n, x); })};
-                     }});
+  samples.push_back(beside(op, "a number", call, f, {{kOpen, 3}, left}, number, false));
+  samples.push_back(beside(op, "a number", call, f, {{kOpen, 3}, values}, number, true));
   return samples;
 }
 

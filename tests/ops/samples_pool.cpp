@@ -2,7 +2,6 @@
 
 #include "ebb/core/kernels/pool.h"
 #include "ebb/core/ops/pool.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -13,11 +12,7 @@ Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
           .inputs = std::move(inputs),
-          .call =
-              [&op, attributes](const Tensors& in) {
-                const InlineVector<Input, 2> given(in.begin(), in.end());
-                return apply(op, {given.data(), given.size()}, attributes, {});
-              },
+          .call = applying(op, attributes),
           .any_shape = op.infer == avg_pool_op.infer};
 }
 

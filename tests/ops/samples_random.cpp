@@ -5,7 +5,6 @@
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -60,12 +59,7 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
       samples.push_back({.op = &op,
                          .name = std::string(op.name) + " of " + std::to_string(size) + " rows",
                          .inputs = {{{2}, Values::draw}},
-                         .call =
-                             [&op = op, attributes = detail::creation_attributes(
-                                            a, b, {size, 3}, dtype)](const Tensors& in) {
-                               const Input inputs[] = {in[0]};
-                               return apply(op, inputs, attributes, {});
-                             },
+                         .call = applying(op, detail::creation_attributes(a, b, {size, 3}, dtype)),
                          .order = 0});
 
   for (const DType of : {DType::i32, DType::i64, DType::u8})
@@ -74,50 +68,31 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
           {.op = &randint_op,
            .name = std::string("randint, ") + name(of) + " of " + std::to_string(size) + " rows",
            .inputs = {{{2}, Values::draw}},
-           .call = [attributes = detail::randint_attributes(3, 9, {size, 5}, of, {})](
-                       const Tensors& in) -> Tensors {
-             return {apply_one(randint_op, {in[0]}, attributes, {})};
-           },
+           .call = applying(randint_op, detail::randint_attributes(3, 9, {size, 5}, of, {})),
            .order = 0});
 
   for (const auto& [op, a, b] : creations)
     samples.push_back({.op = &op,
                        .name = std::string(op.name) + " like another",
                        .inputs = {{{2}, Values::draw}, {{kOpen, 5}}},
-                       .call =
-                           [&op = op, a = a, b = b](const Tensors& in) {
-                             const Input inputs[] = {in[0], in[1]};
-                             return apply(op, inputs, RandomAttributes{a, b}, {});
-                           },
+                       .call = applying(op, RandomAttributes{a, b}),
                        .order = 0,
                        .any_shape = true});
 
   samples.push_back({.op = &dropout_op,
                      .name = "dropout",
                      .inputs = {{{kOpen, 6}}, {{2}, Values::draw}},
-                     .call =
-                         [](const Tensors& in) {
-                           const Input inputs[] = {in[0], in[1]};
-                           return apply(dropout_op, inputs, RandomAttributes{.a = 0.4}, {});
-                         },
+                     .call = applying(dropout_op, RandomAttributes{.a = 0.4}),
                      .any_shape = true});
   samples.push_back({.op = &draw_op,
                      .name = "draw",
                      .inputs = {{{2}, Values::draw}},
-                     .call =
-                         [](const Tensors& in) {
-                           const Input inputs[] = {in[0]};
-                           return apply(draw_op, inputs, DrawAttributes{.node = 9}, {});
-                         },
+                     .call = applying(draw_op, DrawAttributes{.node = 9}),
                      .order = 0});
   samples.push_back({.op = &next_run_op,
                      .name = "next_run",
                      .inputs = {{{2}, Values::draw}},
-                     .call =
-                         [](const Tensors& in) {
-                           const Input inputs[] = {in[0]};
-                           return apply(next_run_op, inputs, {}, {});
-                         },
+                     .call = applying(next_run_op),
                      .order = 0});
   for (const std::int64_t size : {0, 1, 7})
     samples.push_back({.op = &full_op,

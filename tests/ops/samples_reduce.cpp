@@ -9,19 +9,6 @@ bool reduces(const Reduction& reduction, std::size_t axis) {
   return (reduction.axes >> axis & 1) != 0;
 }
 
-// `dims` without the reduced axes. With `keep`, reduced axes stay as `in_place_of_reduced`.
-template <class Dims>
-Index remaining(const Dims& dims, const Reduction& reduction, std::int64_t in_place_of_reduced) {
-  Index left;
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (!reduces(reduction, axis))
-      left.push_back(dims[axis]);
-    else if (reduction.keep)
-      left.push_back(in_place_of_reduced);
-  }
-  return left;
-}
-
 // Number of elements of `large` that are summed into one.
 double count(const Shape& large, const Reduction& reduction) {
   double n = 1;
@@ -31,11 +18,15 @@ double count(const Shape& large, const Reduction& reduction) {
 }
 
 Array sum_over(const Array& x, const Reduction& reduction, bool mean) {
-  const Index dims = remaining(x.shape.dims(), reduction, 1);
-  Array out{Shape(std::span<const std::int64_t>(dims))};
+  Shape shape;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    const bool reduced = reduces(reduction, static_cast<std::size_t>(axis));
+    if (!reduced || reduction.keep) shape.push_back(reduced ? 1 : x.shape[axis]);
+  }
+  Array out(shape);
   std::int64_t next = 0;
   for_each_index(x.shape, [&](const Index& index) {
-    out[position(out.shape, remaining(index, reduction, 0))] += x[next++];
+    out[position(shape, without_axes(index, reduction.axes, reduction.keep))] += x[next++];
   });
   if (mean)
     for (double& value : out.values) value /= count(x.shape, reduction);
@@ -70,20 +61,16 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   // sum takes every dtype. Sums of integers and bool are i64 and have no gradient.
   for (Sample& sample : samples)
     if (sample.op == &sum_op) sample.any_dtype = true;
-  const auto add_whole = [&](const OpDef& op, auto call, const std::string& how,
-                             const SampleInput& input, const ReduceOptions& options) {
-    samples.push_back({.op = &op,
-                       .name = std::string(op.name) + ", " + how,
-                       .inputs = {input},
-                       .call = EBB_CALL(call(in[0], options)),
-                       .order = 0,
-                       .any_dtype = &op == &sum_op,
-                       .any_shape = true});
-  };
   const auto add_every = [&](const OpDef& op, Tensor (*call)(const Operand&, const ReduceOptions&),
                              Values values, DType dtype) {
     const auto add = [&](const char* how, const Shape& shape, const ReduceOptions& options) {
-      add_whole(op, call, std::string(how) + ", " + name(dtype), {shape, values, dtype}, options);
+      samples.push_back({.op = &op,
+                         .name = std::string(op.name) + ", " + how + ", " + name(dtype),
+                         .inputs = {{shape, values, dtype}},
+                         .call = EBB_CALL(call(in[0], options)),
+                         .order = 0,
+                         .any_dtype = &op == &sum_op,
+                         .any_shape = true});
     };
     add("all of it", {kOpen, 3}, {});
     add("its rows", {kOpen, 2}, {.axes = {0}});
@@ -164,7 +151,7 @@ void add_reduce_references(References& references) {
     Array out(a[1].shape);
     std::int64_t next = 0;
     for_each_index(out.shape, [&](const Index& index) {
-      const Index from = remaining(index, reduction, 0);
+      const Index from = without_axes(index, reduction.axes, reduction.keep);
       out[next++] =
           a[0][position(a[0].shape, from)] / (reduction.mean ? count(out.shape, reduction) : 1);
     });

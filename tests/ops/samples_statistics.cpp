@@ -59,14 +59,8 @@ Arrays statistic(const Application& a) {
   std::vector<std::vector<double>> terms(out.values.size());
   std::int64_t next = 0;
   for_each_index(a[0].shape, [&](const Index& index) {
-    Index left;
-    for (std::size_t axis = 0; axis < index.size(); ++axis) {
-      if ((how.axes >> axis & 1) == 0)
-        left.push_back(index[axis]);
-      else if (how.keep)
-        left.push_back(0);
-    }
-    terms[static_cast<std::size_t>(position(out.shape, left))].push_back(a[0][next++]);
+    const std::int64_t to = position(out.shape, without_axes(index, how.axes, how.keep));
+    terms[static_cast<std::size_t>(to)].push_back(a[0][next++]);
   });
   for (std::size_t i = 0; i < terms.size(); ++i) out.values[i] = value_of(terms[i], how);
   return {out};

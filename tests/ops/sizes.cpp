@@ -32,12 +32,7 @@ using Call = std::function<Tensors(const Tensors&)>;
 // Results of the call, and the gradients of the sum of their squares.
 Tensors with_gradients(const Call& call, const Tensors& in) {
   Tensors results = call(in), floating;
-  Tensor total;
-  for (const Tensor& result : results) {
-    if (!is_floating(result.dtype())) continue;
-    const Tensor part = sum(square(result));
-    total = total.defined() ? total + part : part;
-  }
+  const Tensor total = sum_of_squares(results);
   for (const Tensor& x : in)
     if (is_floating(x.dtype())) floating.push_back(x);
   if (total.defined() && !floating.empty())

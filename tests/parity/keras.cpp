@@ -80,30 +80,15 @@ EBB_SAME("keras.losses.SparseCategoricalCrossentropy(from_logits=True)",
          softmax_cross_entropy(x[1], x[0]));
 EBB_SAME("keras.losses.KLDivergence()", kl_divergence(log(x[0]), log_softmax(x[1])));
 
-EBB_GIVES("keras.layers.Dense(3)") {
-  const Parameters params = f64();
-  const models::Dense layer(params, 4, 3);
-  set(params, {{"weight", x[1]}, {"bias", x[2]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("keras.layers.Conv2D(3, 2)") {
-  const Parameters params = f64();
-  const models::Conv2d layer(params, 2, 3, {.kernel = 2});
-  set(params, {{"weight", filter(x[1])}, {"bias", x[2]}});
-  return Tensors{back(layer(image(x[0])))};
-}
-EBB_GIVES("keras.layers.Embedding(5, 3)") {
-  const Parameters params = f64();
-  const models::Embedding layer(params, 5, 3);
-  set(params, {{"weight", x[1]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("keras.layers.LayerNormalization()") {
-  const Parameters params = f64();
-  const models::LayerNorm layer(params, 4, 1e-3);
-  set(params, {{"scale", x[1]}, {"shift", x[2]}});
-  return Tensors{layer(x[0])};
-}
+EBB_SAME("keras.layers.Dense(3)",
+         layer_of<models::Dense>(x[0], {{"weight", x[1]}, {"bias", x[2]}}, 4, 3));
+EBB_SAME("keras.layers.Conv2D(3, 2)",
+         back(layer_of<models::Conv2d>(image(x[0]), {{"weight", filter(x[1])}, {"bias", x[2]}}, 2,
+                                       3, models::Conv2dOptions{.kernel = 2})));
+EBB_SAME("keras.layers.Embedding(5, 3)",
+         layer_of<models::Embedding>(x[0], {{"weight", x[1]}}, 5, 3));
+EBB_SAME("keras.layers.LayerNormalization()",
+         layer_of<models::LayerNorm>(x[0], {{"scale", x[1]}, {"shift", x[2]}}, 4, 1e-3));
 EBB_GIVES("keras.layers.LSTM(2, return_sequences=True, return_state=True)") {
   const Parameters params = f64();
   const models::Lstm layer(params, 3, {.hidden = 2});

@@ -3,43 +3,20 @@
 
 namespace ebb::tests::parity {
 
-EBB_GIVES("nn.Linear(3, 2)") {
-  const Parameters params = f64();
-  const models::Dense layer(params, 3, 2);
-  set(params, {{"weight", transpose(x[1])}, {"bias", x[2]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("nn.Conv2d(2, 4, 3, padding=1, groups=2)") {
-  const Parameters params = f64();
-  const models::Conv2d layer(params, 2, 4, {.kernel = 3, .padding = 1, .groups = 2});
-  set(params, {{"weight", x[1]}, {"bias", x[2]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)") {
-  const Parameters params = f64();
-  const models::ConvTranspose2d layer(params, 2, 4,
-                                      {.kernel = 3, .stride = 2, .padding = 1, .groups = 2});
-  set(params, {{"weight", x[1]}, {"bias", x[2]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("nn.Embedding(5, 3)") {
-  const Parameters params = f64();
-  const models::Embedding layer(params, 5, 3);
-  set(params, {{"weight", x[1]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("nn.LayerNorm(4)") {
-  const Parameters params = f64();
-  const models::LayerNorm layer(params, 4);
-  set(params, {{"scale", x[1]}, {"shift", x[2]}});
-  return Tensors{layer(x[0])};
-}
-EBB_GIVES("nn.GroupNorm(2, 4)") {
-  const Parameters params = f64();
-  const models::GroupNorm layer(params, 2, 4);
-  set(params, {{"scale", x[1]}, {"shift", x[2]}});
-  return Tensors{layer(x[0])};
-}
+EBB_SAME("nn.Linear(3, 2)",
+         layer_of<models::Dense>(x[0], {{"weight", transpose(x[1])}, {"bias", x[2]}}, 3, 2));
+EBB_SAME("nn.Conv2d(2, 4, 3, padding=1, groups=2)",
+         layer_of<models::Conv2d>(x[0], {{"weight", x[1]}, {"bias", x[2]}}, 2, 4,
+                                  models::Conv2dOptions{.kernel = 3, .padding = 1, .groups = 2}));
+EBB_SAME("nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)",
+         layer_of<models::ConvTranspose2d>(
+             x[0], {{"weight", x[1]}, {"bias", x[2]}}, 2, 4,
+             models::ConvTranspose2dOptions{.kernel = 3, .stride = 2, .padding = 1, .groups = 2}));
+EBB_SAME("nn.Embedding(5, 3)", layer_of<models::Embedding>(x[0], {{"weight", x[1]}}, 5, 3));
+EBB_SAME("nn.LayerNorm(4)",
+         layer_of<models::LayerNorm>(x[0], {{"scale", x[1]}, {"shift", x[2]}}, 4));
+EBB_SAME("nn.GroupNorm(2, 4)",
+         layer_of<models::GroupNorm>(x[0], {{"scale", x[1]}, {"shift", x[2]}}, 2, 4));
 EBB_GIVES("nn.BatchNorm2d(2), train() and eval()") {
   const Parameters params = f64();
   const models::BatchNorm layer(params, 2);
@@ -48,14 +25,12 @@ EBB_GIVES("nn.BatchNorm2d(2), train() and eval()") {
   return Tensors{layer(x[0], Phase::inference).detach(), params["running_mean"],
                  params["running_variance"]};
 }
-EBB_GIVES("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))") {
-  const Parameters params = f64();
-  const models::Mlp model(params, {3, 4, 2});
-  set(params, {{"0.weight", transpose(x[1])},
-               {"0.bias", x[2]},
-               {"1.weight", transpose(x[3])},
-               {"1.bias", x[4]}});
-  return Tensors{model(x[0])};
-}
+EBB_SAME("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))",
+         layer_of<models::Mlp>(x[0],
+                               {{"0.weight", transpose(x[1])},
+                                {"0.bias", x[2]},
+                                {"1.weight", transpose(x[3])},
+                                {"1.bias", x[4]}},
+                               std::vector<std::int64_t>{3, 4, 2}));
 
 }  // namespace ebb::tests::parity

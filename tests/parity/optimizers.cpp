@@ -29,16 +29,9 @@ EBB_GIVES("nn.utils.clip_grad_norm_(p, 0.7)") {
 }
 EBB_GIVES("nn.utils.clip_grad_value_(p, 0.7)") { return optim::clip_by_value({x[0], x[1]}, 0.7); }
 EBB_GIVES("swa_utils.get_ema_multi_avg_fn(0.9)") {
-  Parameters params(Device::cpu(), Seed{1}, DType::f64);
-  params.declare("w", x[0][0].shape(), initializers::zeros());
-  const optim::MovingAverage average(params, {.decay = 0.9, .bias_corrected = false});
-  std::vector<Tensor> after;
-  for (int t = 0; t < x[0].size(0); ++t) {
-    set(params, {{"w", x[0][t]}});
-    average.update();
-    after.push_back(params["average.w"].clone());
-  }
-  return Tensors{stack(after)};
+  return averages(x[0], [](const Parameters& params) {
+    return optim::MovingAverage(params, {.decay = 0.9, .bias_corrected = false});
+  });
 }
 
 }  // namespace ebb::tests::parity

@@ -9,7 +9,7 @@ namespace ebb::tests::parity {
 // Returns the f64 parameter after each step from x[0] with the gradients x[1][t]. `rule` gives the
 // optimizer of step t, from 0.
 inline Tensors steps(const Tensors& x, const std::function<optim::Optimizer(int)>& rule) {
-  Parameters params(Device::cpu(), Seed{1}, DType::f64);
+  const Parameters params = f64();
   const Tensor parameter = params.declare("w", x[0].shape(), initializers::zeros());
   set(params, {{"w", x[0]}});
   std::vector<Tensor> after;
@@ -21,6 +21,22 @@ inline Tensors steps(const Tensors& x, const std::function<optim::Optimizer(int)
 }
 inline Tensors steps(const Tensors& x, const optim::Optimizer& optimizer) {
   return steps(x, [&](int) { return optimizer; });
+}
+
+// Returns the averages of a parameter after it was given each of `values`. `make` gives the
+// average.
+inline Tensors averages(const Tensor& values,
+                        optim::MovingAverage (*make)(const Parameters& params)) {
+  const Parameters params = f64();
+  params.declare("w", values[0].shape(), initializers::zeros());
+  const optim::MovingAverage average = make(params);
+  std::vector<Tensor> after;
+  for (int t = 0; t < values.size(0); ++t) {
+    set(params, {{"w", values[t]}});
+    average.update();
+    after.push_back(params["average.w"].clone());
+  }
+  return {stack(after)};
 }
 
 // Returns the learning rates of the first `count` steps, f64.

@@ -14,4 +14,14 @@ inline void set(const Parameters& parameters,
   for (const auto& [name, value] : values) assign(parameters[name], value.detach());
 }
 
+// What a layer of f64 with the original's parameters gives for x.
+template <class Layer, class... Options>
+Tensor layer_of(const Tensor& x, std::initializer_list<std::pair<const char*, Tensor>> values,
+                const Options&... options) {
+  const Parameters params = f64();
+  const Layer layer(params, options...);
+  set(params, values);
+  return layer(x);
+}
+
 }  // namespace ebb::tests::parity

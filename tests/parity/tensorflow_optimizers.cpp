@@ -72,16 +72,9 @@ EBB_GIVES("tf.clip_by_global_norm([g, h], 0.7)") {
   return Tensors{clipped.gradients[0], clipped.gradients[1], clipped.norm};
 }
 EBB_GIVES("tf1.train.ExponentialMovingAverage(0.9)", kOfFloats) {
-  Parameters params(Device::cpu(), Seed{1}, DType::f64);
-  params.declare("p", {3}, initializers::zeros());
-  const optim::MovingAverage average(params, {.decay = 0.9, .bias_corrected = false});
-  std::vector<Tensor> after;
-  for (int t = 0; t < x[0].size(0); ++t) {
-    set(params, {{"p", x[0][t]}});
-    average.update();
-    after.push_back(params["average.p"].clone());
-  }
-  return Tensors{stack(after)};
+  return averages(x[0], [](const Parameters& params) {
+    return optim::MovingAverage(params, {.decay = 0.9, .bias_corrected = false});
+  });
 }
 
 }  // namespace ebb::tests::parity
