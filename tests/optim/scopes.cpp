@@ -9,11 +9,10 @@
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
+#include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
 namespace {
-
-const Initializer kUniform = initializers::uniform(-1, 1);
 
 // Declares two parts of two parameters each.
 void declare_parts(const Parameters& parameters) {
