@@ -1,6 +1,5 @@
 // An eager step that fails can be made again as though it had not been tried: MEMORY.md, row 11.
 #include <limits>
-#include <optional>
 #include <stdexcept>
 
 #include "ebb/core/autodiff/attempt.h"
@@ -22,10 +21,12 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/failing_allocation.h"
 #include "ebb/tests/optim/rules.h"
 
 using namespace ebb;
 using ebb::tests::Bytes;
+using ebb::tests::fails_at;
 
 namespace {
 
@@ -289,64 +290,37 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   CHECK(seen.item<float>() == 1);
 }
 
-TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {
-  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
+TEST_CASE("one call that draws and then fails has drawn nothing, taped or not", "[row11]") {
   const Parameters parameters(Device::cpu(), Seed{1});
   const models::Forecaster forecaster(parameters, 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
   const models::Gru gru(parameters.scope("gru"), 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
+  const Model model;
   const Tensor x = Tensor::full({3, 5, 2}, 1);
   const auto failures_of = [&](const auto& call) {
     set_seed(Seed{1});
-    int failures = 0;
-    for (std::size_t n = 0; drawn() == 0; ++n) {
-      allocator.fail_allocation_after(n);
-      try {
-        call();
-      } catch (const OutOfMemory&) {
-        ++failures;
-        REQUIRE(drawn() == 0);
-      }
-    }
-    allocator.fail_allocation_after(~std::size_t{0});
-    return failures;
+    std::size_t n = 0;
+    for (; fails_at(n, call); ++n) REQUIRE(drawn() == 0);
+    CHECK(drawn() > 0);
+    return n;
   };
   // One failure is in the head, which allocates after the draw.
   CHECK(failures_of([&] { forecaster(x, Phase::training); }) > 3);
   CHECK(failures_of([&] { gru(x, Phase::training); }) > 1);
   CHECK(failures_of([] { permutation(100); }) > 3);
+  const auto recomputed = [&] {
+    recompute([&](const Tensor& in) { return matmul(dropout(in, 0.5, Phase::training), model.w); },
+              model.x);
+  };
+  CHECK(failures_of(recomputed) > 1);  // also in the product, which comes after the draw
+  {
+    const NoGrad untaped;
+    CHECK(failures_of(recomputed) > 1);
+  }
 
-  const Model model;
   const Tensor loss = model.loss();
   const std::uint64_t before = drawn();
   CHECK_THROWS_AS(
       optim::Optimizer(std::make_shared<FailingRule>(), 0.1).minimize(loss, model.parameters),
       Halted);
   CHECK(drawn() == before);
-}
-
-TEST_CASE("a recompute() that draws and then fails has drawn nothing, taped or not", "[row11]") {
-  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
-  const Model model;
-  const auto run = [&] {
-    return recompute(
-        [&](const Tensor& in) { return matmul(dropout(in, 0.5, Phase::training), model.w); },
-        model.x);
-  };
-  for (const bool taped : {true, false}) {
-    set_seed(Seed{1});
-    int failures = 0;
-    for (std::size_t n = 0; drawn() == 0; ++n) {
-      allocator.fail_allocation_after(n);
-      try {
-        std::optional<NoGrad> untaped;
-        if (!taped) untaped.emplace();
-        run();
-      } catch (const OutOfMemory&) {
-        ++failures;
-        REQUIRE(drawn() == 0);
-      }
-    }
-    allocator.fail_allocation_after(~std::size_t{0});
-    CHECK(failures > 1);  // also in the product, which comes after the draw
-  }
 }
