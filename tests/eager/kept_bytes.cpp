@@ -52,6 +52,7 @@ struct Case {
 };
 
 const Case kCases[] = {
+    {"products with numbers", kMatrix, [](const Given& in) { return in.x * 2 + 1; }},
     {"conv2d", kMatrix,
      [](const Given& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
     {"conv_transpose2d", kMatrix,

@@ -104,15 +104,6 @@ TEST_CASE("an operator computes what it would, whoever frees its arguments meanw
   check_operator("several", [](const Cache& c) { return square(c[0] - c[1]) * 2; });
 }
 
-TEST_CASE("a temporary that is given twice is freed once it has been read, watched or not") {
-  const memory::Watch watch = memory::on_pressure(Device::cpu(), [](const memory::Pressure&) {});
-  const Bytes bytes;
-  Tensor t = Tensor::full({kRows, kColumns}, 3);
-  const Tensor squared = std::move(t) * t;  // NOLINT: the point
-  CHECK(squared.item<float>({0, 0}) == 9);
-  CHECK(bytes.now() == squared.bytes());
-}
-
 TEST_CASE("a gradient is what it would be, whoever frees the operator's arguments meanwhile") {
   for (const bool drops : {false, true}) {
     Tensor w;
