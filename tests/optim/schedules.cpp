@@ -54,26 +54,4 @@ TEST_CASE("schedules have the rates of their formulas", "[optim][schedule]") {
               {0.5, 1, 0.5, 0.25});
 }
 
-TEST_CASE("a schedule goes on where a checkpoint was made", "[optim][schedule]") {
-  const TemporaryFolder folder;
-  const optim::Adam adam(
-      {.learning_rate = optim::exponential_decay(0.1, {.every = 4, .warm_up = 3})});
-  const auto make = [] {
-    const Parameters p(Device::cpu(), Seed{1});
-    p.declare("x", {4}, initializers::uniform(-1, 1));
-    return p;
-  };
-  const auto train = [&](const Parameters& p) {
-    for (int i = 0; i < 5; ++i) adam.minimize(sum(square(p["x"])), p);
-  };
-  const Parameters saved = make(), loaded = make();
-  train(saved);
-  saved.save(folder.path("file"));
-  loaded.load(folder.path("file"));
-  train(saved);
-  train(loaded);
-  check_bits(values_of(loaded), values_of(saved));
-  CHECK(loaded["adam/step"].item<std::int64_t>() == 10);
-}
-
 }  // namespace ebb::tests

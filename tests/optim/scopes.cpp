@@ -231,37 +231,6 @@ TEST_CASE("samples that a step cannot count are refused before it counts", "[opt
   CHECK(p.slots().empty());
 }
 
-TEST_CASE("two sets of parameters in one graph train side by side", "[optim][scope]") {
-  const auto declare = [](const Parameters& p) { p.declare("w", {4}, kUniform); };
-  const auto loss = [](const Parameters& p) { return sum(square(p["w"])); };
-  const optim::Adam adam({.learning_rate = 0.1});
-  Graph graph;
-  const Parameters student(graph, Seed{1}, {.name = "student"});
-  const Parameters teacher(graph, Seed{1}, {.name = "teacher"});
-  declare(student);
-  declare(teacher);
-  const Tensor first = adam.minimize(loss(student), student);
-  const Tensor second = adam.minimize(loss(teacher), teacher);
-  Session session(graph);
-  session.initialize(student);
-  session.initialize(teacher);
-  const Tensor teacher_before = session.value(teacher["w"]);
-  session.run(first);
-  CHECK(bit_equal(session.value(teacher["w"]), teacher_before));
-  session.run(second);
-  session.run(second);
-  CHECK(session.value(student["adam/step"]).item<std::int64_t>() == 1);
-  CHECK(session.value(teacher["adam/step"]).item<std::int64_t>() == 2);
-  CHECK(student.slots().size() == 3);
-  CHECK(student.slots()[0].name == "student.w/student.adam.first_moment");
-
-  // In eager, the same set has the same names.
-  const Parameters eager(Device::cpu(), Seed{1}, {.name = "student"});
-  declare(eager);
-  adam.minimize(loss(eager), eager);
-  CHECK(bit_equal(eager["w"], session.value(student["w"])));
-}
-
 namespace {
 
 // A GAN: each optimizer has its own set, and its loss depends on both sets.

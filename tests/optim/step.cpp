@@ -32,21 +32,6 @@ Tensor declare(const Parameters& parameters, std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("minimize updates what the loss depends on and leaves the rest alone", "[optim]") {
-  const Parameters parameters(Device::cpu(), Seed{1});
-  const Tensor used = declare(parameters, "used"), unused = declare(parameters, "unused");
-  const Tensor used_before = used.clone(), unused_before = unused.clone();
-  const Tensor loss = optim::Adam().minimize(sum(square(used)), parameters);
-  CHECK_FALSE(bit_equal(used, used_before));
-  CHECK(bit_equal(unused, unused_before));
-  CHECK(parameters.contains("used/adam.first_moment"));
-  CHECK(parameters.contains("adam/step"));
-  CHECK_FALSE(parameters.contains("unused/adam.first_moment"));
-  CHECK_FALSE(used.grad().defined());
-  CHECK_FALSE(loss.requires_grad());
-  CHECK(loss.item<float>() == sum(square(used_before)).item<float>());
-}
-
 TEST_CASE("step updates the parameters that have a gradient", "[optim]") {
   const Parameters parameters(Device::cpu(), Seed{1});
   const Tensor a = declare(parameters, "a"), b = declare(parameters, "b");
@@ -114,15 +99,6 @@ TEST_CASE("a graph's step happens where its result is fetched, and nowhere else"
   CHECK(session.value(parameters["adam/step"]).item<std::int64_t>() == 1);
   const Tensor after = session.run(loss);
   CHECK(after.item<float>() < before.item<float>());
-  // Adam's first step moves every parameter by the learning rate.
-  const Parameters eager(Device::cpu(), Seed{1});
-  for (const auto& [name, tensor] : parameters.entries()) {
-    if (name.find('/') != std::string::npos) continue;
-    const std::vector<double> now = values_of(session.value(tensor));
-    const std::vector<double> start = values_of(declare(eager, name));
-    for (std::size_t i = 0; i < now.size(); ++i)
-      CHECK(std::abs(std::abs(now[i] - start[i]) - 1e-3) < 1e-6);
-  }
 }
 
 TEST_CASE("an optimizer says what it cannot do", "[optim]") {
