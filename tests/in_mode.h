@@ -59,8 +59,14 @@ class InMode {
     session_ ? session().assign(parameters[name], value)
              : static_cast<void>(ebb::assign(parameters[name], value));
   }
-  void load(const std::string& file) { session_ ? session().restore(file) : parameters.load(file); }
-  void save(const std::string& file) { session_ ? session().save(file) : parameters.save(file); }
+  template <class... Loader>  // none, or a DataLoader whose position is in the file
+  void load(const std::string& file, Loader&... loader) {
+    session_ ? session().restore(file, loader...) : parameters.load(file, loader...);
+  }
+  template <class... Loader>
+  void save(const std::string& file, Loader&... loader) {
+    session_ ? session().save(file, loader...) : parameters.save(file, loader...);
+  }
 
   // The graph's session, initialized on its first use.
   Session& session() {
