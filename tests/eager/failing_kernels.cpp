@@ -1,6 +1,11 @@
 // Kernels that refuse or fail, and the state they leave.
+#include <functional>
+
+#include "ebb/allocator/host_source.h"
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/data_loader.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -104,6 +109,75 @@ TEST_CASE("a batch in memory that a failed kernel was updating is as good as any
   ++position;
   CHECK((*position).input.to_vector<float>() == Floats{5, 6, 7, 8});
   CHECK(((*position).input + 1).to_vector<float>() == Floats{6, 7, 8, 9});
+}
+
+namespace {
+
+// The host, whose copies fail on demand.
+class FailingCopies final : public Backend {
+ public:
+  static inline bool fail = false;
+  bool is_host() const noexcept override { return true; }
+  std::unique_ptr<Stream> make_stream() override { return host_->make_stream(); }
+  Status wait(Stream* stream, Stream* other) noexcept override {
+    return host_->wait(stream, other);
+  }
+  Status synchronise(Stream* stream) noexcept override { return host_->synchronise(stream); }
+  Status copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override {
+    return fail ? Status::fail("lost") : host_->copy_in(stream, to, from, bytes);
+  }
+  Status copy_out(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override {
+    return host_->copy_out(stream, to, from, bytes);
+  }
+  Status copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override {
+    return fail ? Status::fail("lost") : host_->copy(stream, to, from, bytes);
+  }
+  Status fill(Stream* stream, void* to, unsigned char value, std::size_t bytes) noexcept override {
+    return host_->fill(stream, to, value, bytes);
+  }
+  Launched run(Stream* stream, std::span<const Launch> launches) noexcept override {
+    return host_->run(stream, launches);
+  }
+
+ private:
+  const std::unique_ptr<Backend> host_ = ebb::detail::make_cpu_backend();
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a copy that fails in load() or on the way out of attempt() leaves torn state that says so",
+    "[row11]") {
+  Runtime::Parts parts;
+  parts.name = "failing";
+  parts.source = std::make_unique<memory::HostSource>();
+  parts.backend = std::make_unique<FailingCopies>();
+  const tests::TemporaryFolder folder;
+  const Parameters p(Runtime::make(std::move(parts)));
+  const Tensor w = p.declare("w", {4}, initializers::constant(2)), s = p.state("s", {4});
+  p.save(folder.path("good"));
+  const std::pair<const char*, std::function<void()>> ways[] = {{"load",
+                                                                 [&] {
+                                                                   FailingCopies::fail = true;
+                                                                   p.load(folder.path("good"));
+                                                                 }},
+                                                                {"attempt", [&] {
+                                                                   attempt([&] {
+                                                                     add_assign(s, 1);
+                                                                     FailingCopies::fail = true;
+                                                                     throw Error("half-way");
+                                                                   });
+                                                                 }}};
+  for (const auto& [by, fails] : ways) {
+    CHECK_THROWS_AS(fails(), Error);
+    FailingCopies::fail = false;
+    const Tensor& torn = *by == 'l' ? w : s;
+    CHECK_ERROR(torn.to_vector<float>(), Error, by);
+    CHECK_ERROR(p.save(folder.path("bad")), Error, by);
+    p.load(folder.path("good"));
+    CHECK(w.to_vector<float>() == Floats{2, 2, 2, 2});
+    CHECK(s.to_vector<float>() == Floats{0, 0, 0, 0});
+  }
 }
 
 TEST_CASE("an element of a view is the view's, and an index outside of it is refused") {

@@ -1,4 +1,6 @@
 // Values of a session: state and slots that start by themselves, copies, parts of files.
+#include <thread>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -112,6 +114,20 @@ TEST_CASE("a session copies from another's, by handles or by full names", "[sess
   const Tensor before = one["a.w"];
   one.session.copy_from(one.session);
   CHECK(bit_equal(one["a.w"], before));
+}
+
+TEST_CASE(
+    "two threads that copy between two sessions to and fro do not wait for each other for ever",
+    "[session][concurrent]") {
+  NamedModel one(Seed{1}), two(Seed{2});
+  const auto copy = [](NamedModel& to, const NamedModel& from) {
+    for (int i = 0; i < 500; ++i) to.session.copy_from(from.session);
+  };
+  for (NamedModel* each : {&one, &two}) each->session.initialize();
+  std::thread other([&] { copy(two, one); });
+  copy(one, two);
+  other.join();
+  CHECK(bit_equal(one["a.w"], two["a.w"]));
 }
 
 TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {

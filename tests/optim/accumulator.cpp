@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/groups.h"
@@ -258,6 +259,24 @@ TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim
   for (int i = 0; i < 2; ++i) both({number(1)});
   CHECK(mode["a.w"].item<double>() == -101);
   CHECK(mode["b.w"].item<double>() == -1);
+}
+
+TEST_CASE("an accumulation that fails tears all sums and the count: together they are of no batch",
+          "[optim][row15]") {
+  const Parameters p(Device::cpu());
+  for (const char* name : {"a", "b"}) p.declare(name, {1}, initializers::zeros());
+  const optim::Accumulator accumulator(optim::Sgd(), {.samples = 8});
+  const auto micro = [&](double of_a) {
+    accumulator.minimize(sum(p["a"] * of_a + p["b"]), p, Tensor::full({}, 2, DType::i64));
+  };
+  micro(1);
+  {
+    const DetectNan detect({.infinity = true});
+    CHECK_ERROR(micro(3e38), NotANumber, "[accumulate] element [0]");  // twice that is infinite
+  }
+  for (const char* name : {"a/sgd.accumulated", "b/sgd.accumulated", "sgd/samples"})
+    CHECK_ERROR(p[name].clone(), Error, "accumulator");
+  CHECK(values_of(p["a"]) == std::vector<double>{0});
 }
 
 TEST_CASE("a scope's accumulator knows what it has accumulated", "[optim][row15]") {
