@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,14 +26,21 @@ class InMode {
   InMode(const InMode&) = delete;
   InMode& operator=(const InMode&) = delete;
 
-  // Returns `body`, or in a graph a run of what it has recorded on placeholders of these specs.
-  Function function(const std::vector<Spec>& inputs, const Function& body) {
+  // Returns `body`, or in a graph a run of what it has recorded on placeholders of these specs;
+  // prepared: by Session::prepare, of two inputs.
+  Function function(const std::vector<Spec>& inputs, const Function& body, bool prepared = false) {
     if (!session_) return body;
     Tensors placeholders;
     for (const Spec& input : inputs)
       placeholders.push_back(
           graph_.placeholder("input" + std::to_string(graph_.size()), input.dtype, input.shape));
-    return [this, placeholders, fetches = body(placeholders)](const Tensors& values) {
+    const Tensors fetches = body(placeholders);
+    if (prepared)
+      return [step = std::make_shared<PreparedSteps<std::dynamic_extent>>(
+                  session().prepare(fetches, placeholders))](const Tensors& values) {
+        return (*step)(values[0], values[1]);
+      };
+    return [this, placeholders, fetches](const Tensors& values) {
       Feeds feeds;
       for (std::size_t i = 0; i < placeholders.size(); ++i)
         feeds.push_back({placeholders[i], values[i]});

@@ -34,6 +34,16 @@ struct Halted : std::runtime_error {
   Halted() : std::runtime_error("half-way") {}
 };
 
+// Makes the step in an attempt that then fails.
+template <class Step>
+void halted(const Step& step) {
+  CHECK_THROWS_AS(attempt([&] {
+                    step();
+                    throw Halted();
+                  }),
+                  Halted);
+}
+
 std::uint64_t drawn() { return detail::generator().counter; }
 
 float draw() { return uniform({1}).item<float>(); }
@@ -73,12 +83,10 @@ TEST_CASE("a step that throws out of attempt() is drawn again, another error or 
   set_seed(Seed{1});
   const float first = draw();
   set_seed(Seed{1});
-  CHECK_THROWS_AS(attempt([] {
-                    draw();
-                    draw();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([] {
+    draw();
+    draw();
+  });
   CHECK(draw() == first);
 }
 
@@ -98,20 +106,12 @@ TEST_CASE("an attempt in an attempt takes back its own part alone", "[row11]") {
   set_seed(Seed{1});
   attempt([] {
     draw();
-    CHECK_THROWS_AS(attempt([] {
-                      draw();
-                      throw Halted();
-                    }),
-                    Halted);
+    halted([] { draw(); });
     CHECK(drawn() == 1);
     attempt([] { draw(); });
   });
   CHECK(drawn() == 2);
-  CHECK_THROWS_AS(attempt([] {
-                    attempt([] { draw(); });
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([] { attempt([] { draw(); }); });
   CHECK(drawn() == 2);
 }
 
@@ -119,54 +119,41 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
           "[row11]") {
   const Model model;
   const optim::Adam adam;
-  const auto fails = [&] {
-    attempt([&] {
-      model.loss().backward();
-      throw Halted();
-    });
-  };
+  const auto backward = [&] { model.loss().backward(); };
   const Bytes bytes;
-  CHECK_THROWS_AS(fails(), Halted);
+  halted(backward);
   CHECK_FALSE(model.w.grad().defined());
   CHECK(bytes.now() == 0);
 
-  model.loss().backward();
-  CHECK_THROWS_AS(fails(), Halted);
+  backward();
+  halted(backward);
   CHECK(model.w.grad().defined());
   CHECK_ERROR(adam.step(model.parameters), Error, "incomplete");
   model.parameters.zero_grad();
-  model.loss().backward();
+  backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 
   const Tensor rounded = Tensor::full({8}, 0.5).with_grad();  // whose gradient is 0
-  CHECK_THROWS_AS(attempt([&] {
-                    sum(round(rounded)).backward();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([&] { sum(round(rounded)).backward(); });
   CHECK_FALSE(rounded.grad().defined());
 
   // A gradient made after zero_grad() is the attempt's own and goes with it, though there was one
   // before the attempt.
-  CHECK_THROWS_AS(attempt([&] {
-                    model.loss().backward();
-                    model.parameters.zero_grad();
-                    model.loss().backward();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([&] {
+    backward();
+    model.parameters.zero_grad();
+    backward();
+  });
   CHECK_FALSE(model.w.grad().defined());
-  model.loss().backward();
+  backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 
   // The attempt cleared the gradient that it had added to, so the next gradient is whole.
-  CHECK_THROWS_AS(attempt([&] {
-                    model.loss().backward();
-                    model.parameters.zero_grad();
-                    throw Halted();
-                  }),
-                  Halted);
-  model.loss().backward();
+  halted([&] {
+    backward();
+    model.parameters.zero_grad();
+  });
+  backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 }
 
@@ -184,12 +171,10 @@ TEST_CASE("a leaf that goes within an attempt takes its gradient along", "[row11
 TEST_CASE("what was drawn for a step that an optimizer has made is not drawn again", "[row11]") {
   const Model model;
   set_seed(Seed{1});
-  CHECK_THROWS_AS(attempt([&] {
-                    optim::Adam().minimize(model.loss(), model.parameters);
-                    draw();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([&] {
+    optim::Adam().minimize(model.loss(), model.parameters);
+    draw();
+  });
   CHECK(drawn() == 1);
 }
 
@@ -199,13 +184,11 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   const models::BatchNorm norm(p.scope("norm"), 8);
   const Tensor seen = p.state("seen", {}, initializers::zeros());
   const Tensor mean = p["norm.running_mean"];
-  const auto halted = [&](const auto& step) {
-    CHECK_THROWS_AS(attempt([&] {
-                      norm(model.x, Phase::training);
-                      step();
-                      throw Halted();
-                    }),
-                    Halted);
+  const auto normed = [&](const auto& step) {
+    halted([&] {
+      norm(model.x, Phase::training);
+      step();
+    });
   };
   const auto values = [&] {
     std::vector<std::vector<float>> all;
@@ -216,18 +199,18 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   const auto before = values();
   const std::vector<float> mean_before = mean.to_vector<float>();
   const Bytes bytes;
-  halted([&] {
+  normed([&] {
     add_assign(seen, 1);
     assign(model.w.detach(), 5);
     add_assign(seen, 1);
   });
   CHECK(values() == before);
-  halted([&] { attempt([&] { add_assign(seen, 1); }); });
+  normed([&] { attempt([&] { add_assign(seen, 1); }); });
   CHECK(values() == before);
   CHECK(bytes.now() == 0);
   {  // What has read the new values has no gradient any more.
     Tensor of_new;
-    halted([&] {
+    normed([&] {
       add_assign(seen, 1);
       of_new = sum(model.w * seen);
     });
@@ -236,7 +219,7 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
 
   attempt([&] {
     add_assign(seen, 1);
-    halted([&] { add_assign(seen, 1); });
+    normed([&] { add_assign(seen, 1); });
     CHECK(mean.to_vector<float>() == mean_before);
     CHECK(seen.item<float>() == 1);
   });
@@ -247,7 +230,7 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   const std::string file = folder.path("values");
   p.save(file);
   assign(seen, 7);
-  halted([&] {
+  normed([&] {
     add_assign(seen, 1);
     p.load(file);
   });
@@ -259,7 +242,7 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
     const Tensor by = graph.placeholder("by", DType::f32, {});
     const Tensor up = add_assign(seen, by);
     Session session(graph);
-    halted([&] {
+    normed([&] {
       add_assign(seen, 1);
       session.run(up, {{by, Tensor::full({}, 2)}});
     });
@@ -273,16 +256,16 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
     const DetectNan detect;
     CHECK_THROWS_AS(add_assign(seen, nan), Error);
   };
-  halted(tear);
+  normed(tear);
   CHECK(seen.item<float>() == 1);
   tear();
-  halted([&] { assign(seen, 7); });
+  normed([&] { assign(seen, 7); });
   CHECK_THROWS_AS(seen.item<float>(), Error);
   assign(seen, 1);
 
   // State written on the way to a step that was made stays, as the step does. Later writes are
   // undone.
-  halted([&] {
+  normed([&] {
     optim::Adam().minimize(model.loss(), p);
     add_assign(seen, 1);
   });

@@ -54,25 +54,19 @@ void on_both(const Test& test) {
   }
 }
 
-Status copy_first(const KernelContext& c) {
-  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-  return {};
-}
-
 // A user's operators: one keeps its input, the other's gradient rule throws.
 const OpDef keeping{
     .name = "keeping",
     .infer = detail::same_shape,
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * g.x(0)}; },
     .keeps = input(0),
-    .cpu = {copy_first},
-    .cuda = tests::copied<copy_first>};
+    .cpu = {tests::copy_first},
+    .cuda = tests::copied<tests::copy_first>};
 const OpDef failing{.name = "failing",
                     .infer = detail::same_shape,
                     .gradient = [](const GradientContext&) -> Tensors { throw Halted(); },
-                    .cpu = {copy_first},
-                    .cuda = tests::copied<copy_first>};
+                    .cpu = {tests::copy_first},
+                    .cuda = tests::copied<tests::copy_first>};
 
 Tensor apply_own(const OpDef& op, const Tensor& x) {
   return apply_one(op, {x}, {}, CallSite::here());

@@ -18,6 +18,7 @@ using namespace ebb;
 using namespace ebb::literals;
 using ebb::tests::ClassifierData;
 using ebb::tests::ClassifierGraph;
+using ebb::tests::reserved;
 
 namespace {
 
@@ -29,11 +30,6 @@ Device second(tests::SecondDevice how = {}) {
 }
 std::vector<Device> limited_devices() {
   return {second({.captures_programs = true}), second(), Device::simulated("cpu", 1_GiB)};
-}
-
-std::size_t reserved(const Device& device) {
-  memory::release_cached(device);
-  return memory::stats(device).reserved.current;
 }
 
 Session trained(const ClassifierGraph& model, const ClassifierData& data, SessionOptions options) {

@@ -253,20 +253,11 @@ TEST_CASE("a resume of which an allocation fails, or a watch throws, leaves it s
   }
 }
 
-namespace {
-constexpr auto run_late = [](const KernelContext&) { return Status::fail("as it must"); };
-}  // namespace
-
 TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {
-  static const OpDef op{.name = "fails_late",
-                        .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
-                        .stateful = true,
-                        .cpu = {run_late},
-                        .cuda = tests::copied<run_late>};
   Graph graph;
   const Parameters parameters(graph);
   const Tensor w = parameters.declare("w", {8}, initializers::constant(3));
-  const Tensor failing = apply_one(op, {assign(w, w * 2)}, {}, CallSite::here());
+  const Tensor failing = tests::failing(assign(w, w * 2));
   Session session(graph);
   session.initialize();
   CHECK_ERROR(session.run(failing), Error, "as it must");

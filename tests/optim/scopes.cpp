@@ -314,38 +314,27 @@ TEST_CASE("training in parts goes on where a file left it, in either mode", "[op
   const Values whole = train_eagerly(training_of(steps), 5);
   check_bits(train_as_graph(training_of(steps), 5), whole);
 
-  const auto eager = [&](const char* from, const char* to, int rounds) {
-    const Parameters p(Device::cpu(), Seed{2});
-    declare_parts(p);
-    if (from) p.load(folder.path(from));
+  const auto go_on = [&](bool as_graph, const char* from, const char* to, int rounds) {
+    InMode mode(as_graph, DType::f32, Seed{2});
+    declare_parts(mode.parameters);
+    std::vector<InMode::Function> all;
+    for (const Step& step : steps)
+      all.push_back(mode.function([&] { return step(mode.parameters); }));
+    mode.load(folder.path(from));
     for (int i = 0; i < rounds; ++i)
-      for (const Step& step : steps) step(p);
-    p.save(folder.path(to));
-    return values_of(p);
-  };
-  const auto graph = [&](const char* from, const char* to, int rounds) {
-    Graph graph;
-    const Parameters p(graph, Seed{2});
-    declare_parts(p);
-    Tensors fetches;
-    for (const Step& step : steps) fetches.push_back(step(p));
-    Session session(graph);
-    session.restore(folder.path(from));
-    for (int i = 0; i < rounds; ++i)
-      for (const Tensor& fetch : fetches) session.run(fetch);
-    session.save(folder.path(to));
+      for (const InMode::Function& step : all) step({});
+    mode.save(folder.path(to));
+    return mode.values();
   };
   {
     const Parameters start(Device::cpu(), Seed{1});
     declare_parts(start);
     start.save(folder.path("start"));
   }
-  eager("start", "e2", 2);
-  graph("start", "g2", 2);
-  check_bits(eager("e2", "e5", 3), whole);
-  check_bits(eager("g2", "e5", 3), whole);
-  graph("e2", "g5", 3);
-  check_bits(eager("g5", "same", 0), whole);
+  for (const bool first : {false, true}) {
+    go_on(first, "start", "two", 2);
+    for (const bool then : {false, true}) check_bits(go_on(then, "two", "five", 3), whole);
+  }
 }
 
 TEST_CASE("the graph of an optimizer grows in step with the parameters", "[optim][scope]") {
