@@ -4,23 +4,27 @@
 #include <stdexcept>
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
-#include "ebb/tests/graph/room.h"
 
 using namespace ebb;
 using namespace ebb::literals;
 using ebb::tests::ClassifierData;
 using ebb::tests::ClassifierGraph;
-using ebb::tests::Room;
 
 namespace {
+
+// Limits the CPU, for a scope, to so many bytes more than it has reserved now.
+class Room {
+ public:
+  explicit Room(std::size_t bytes) {
+    memory::set_limit(Device::cpu(), tests::reserved(Device::cpu()) + bytes);
+  }
+  ~Room() { memory::set_limit(Device::cpu(), std::nullopt); }
+};
 
 Tensor mib(std::int64_t size) { return Tensor::zeros({size << 18}); }
 

@@ -1,12 +1,8 @@
 // Behaviour that GRUs alone have; the rest is in recurrent.cpp.
-#include "ebb/models/gru.h"
 
 #include <algorithm>
 
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/line.h"
@@ -45,20 +41,6 @@ TEST_CASE("a GRU of one layer has nothing to drop, and draws nothing", "[models]
   set_seed(Seed{7});
   CHECK(bit_equal(gru(x, Phase::training).sequence, gru(x).sequence));
   CHECK(bit_equal(normal({3}), next));
-}
-
-TEST_CASE("a GRU without steps hands its initial state on, and that one's gradient back",
-          "[models]") {
-  const bool with_lengths = GENERATE(false, true);
-  const Parameters parameters(Device::cpu(), Seed{3});
-  const models::Gru gru(parameters, 3, {.hidden = 5, .layers = 2});
-  const Tensor x = Tensor::zeros({2, 0, 3}), hidden = normal({2, 2, 5}).with_grad();
-  const Tensor lengths = with_lengths ? Tensor::from({0, 0}) : Tensor();
-  const models::GruOutput out = gru(x, {.hidden = hidden, .lengths = lengths});
-  CHECK(out.sequence.shape() == Shape{2, 0, 5});
-  CHECK(bit_equal(out.hidden, hidden));
-  CHECK(bit_equal(gradients(sum(out.hidden * hidden.detach()), {hidden})[0], hidden));
-  CHECK(bit_equal(gru(x, {.lengths = lengths}).hidden, Tensor::zeros({2, 2, 5})));
 }
 
 TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {

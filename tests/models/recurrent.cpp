@@ -2,17 +2,7 @@
 // (tests/golden/make_recurrent.py).
 #include <cmath>
 
-#include "ebb/core/autodiff/reverse.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/sequence.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/models/gru.h"
-#include "ebb/models/lstm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
@@ -229,25 +219,37 @@ TEMPLATE_TEST_CASE("a length that cannot be makes its row NaN and no other, grad
   CHECK_ERROR(TestType::run(model, x, none, Tensor::from({6, 1})), ShapeError, "integers [batch]");
 }
 
-TEST_CASE("a sequence without steps hands its initial state on, and that one's gradient back",
-          "[models]") {
+TEMPLATE_TEST_CASE("sequences without steps hand their initial state on, and its gradient back",
+                   "[models]", OfLstm, OfGru) {
   const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
-  const models::Lstm lstm(parameters, 3, {.hidden = 5});
+  const typename TestType::Model model(parameters, 3, {.hidden = 5, .layers = 2});
   const NormalOptions options{.dtype = DType::f64};
-  const Tensor x = normal({2, 4, 3}, options), hidden = normal({1, 2, 5}, options).with_grad(),
-               cell = normal({1, 2, 5}, options).with_grad(), w = normal({1, 2, 5}, options);
-  const models::LstmOutput out =
-      lstm(x, {.initial = {hidden, cell}, .lengths = Tensor::from({0, 3})});
-  CHECK(bit_equal(out.hidden[0][0], hidden.detach()[0][0]));
-  CHECK(bit_equal(out.cell[0][0], cell.detach()[0][0]));
-  const auto row = [&](const Tensor& loss, const Tensor& of) {
-    return gradients(loss, {of}, {.retain_graph = true})[0][0][0];
+  Tensors initial;
+  for (std::size_t i = 0; i < TestType::kStates; ++i)
+    initial.push_back(normal({2, 2, 5}, options).with_grad());
+  const Tensor w = normal({2, 2, 5}, options), none = Tensor::zeros({2, 0, 3}, DType::f64);
+  // The first row of a batch has no steps, or there are none at all.
+  const auto check = [&](const Tensor& x, const Tensor& lengths, std::int64_t rows) {
+    const Tensors out = TestType::run(model, x, initial, lengths);
+    for (std::size_t i = 0; i < TestType::kStates; ++i) {
+      const auto part = [&](const Tensor& of) { return slice(of, 0, rows, {.axis = 1}); };
+      const Tensor& state = initial[i];
+      const auto gradient = [&](const Tensor& loss) {
+        return gradients(loss, {state}, {.retain_graph = true})[0];
+      };
+      CHECK(bit_equal(part(out[i + 1]), part(state.detach())));
+      CHECK(bit_equal(part(gradient(sum(out[i + 1] * w))), part(w)));
+      if (rows == 1)
+        CHECK(bit_equal(part(gradient(sum(out[0]))), Tensor::zeros({2, 1, 5}, DType::f64)));
+    }
+    return out[0];
   };
-  CHECK(bit_equal(row(sum(out.hidden * w), hidden), w[0][0]));
-  CHECK(bit_equal(row(sum(out.cell * w), cell), w[0][0]));
-  const std::vector<double> none(5, 0);
-  CHECK(row(sum(out.sequence), hidden).to_vector<double>() == none);
-  CHECK(row(sum(out.sequence), cell).to_vector<double>() == none);
+  check(normal({2, 4, 3}, options), Tensor::from({0, 3}), 1);
+  for (const Tensor& lengths : {Tensor(), Tensor::from({0, 0})}) {
+    CHECK(check(none, lengths, 2).shape() == Shape{2, 0, 5});
+    const Tensors out = TestType::run(model, none, Tensors(TestType::kStates), lengths);
+    CHECK(bit_equal(out[1], Tensor::zeros({2, 2, 5}, DType::f64)));
+  }
 }
 
 TEST_CASE("two ways without gradients free what each has read before they are put side by side",

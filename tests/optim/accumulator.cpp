@@ -1,16 +1,8 @@
 // Gradient accumulation: MEMORY.md, row 15.
-#include "ebb/optim/accumulator.h"
 
 #include <random>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/groups.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/line.h"
@@ -39,6 +31,9 @@ std::vector<Optimizers> all_optimizers() {
           {optim::Adam({.learning_rate = optim::cosine(0.01, {.warm_up = 2, .steps = 6})})},
           {optim::AdamW({.learning_rate = 0.01})},
           {own},
+          {optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .clip = {.value = 0.01}})},
+          {optim::Adam({.learning_rate = 0.01, .epsilon = 0.1, .clip = {.norm = 0.01}})},
+          {optim::Optimizer(std::make_shared<Momentum>(), 0.1, {}, optim::Clip{.norm = 0.01})},
           {optim::Optimizer(std::make_shared<RmsProp>(), 0.01)},
           {optim::Optimizer(std::make_shared<OwnAdam>(), 0.01)},
           {momentum, optim::AdamW({.learning_rate = 0.01, .clip = {.global_norm = 0.01}})},

@@ -5,13 +5,34 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/properties/failing_source.h"
+#include "ebb/tests/core/second_device.h"
+#include "ebb/tests/fault_source.h"
 #include "ebb/tests/properties/failing_steps.h"
 
 using namespace ebb;
 using namespace ebb::tests;
 
 namespace {
+
+// A device of host memory whose source refuses memory when a test says so.
+class FailingSource {
+ public:
+  FailingSource()
+      : FailingSource(
+            std::make_unique<FaultInjectingSource>(std::make_unique<memory::HostSource>())) {}
+
+  const Device& device() const noexcept { return device_; }
+  // Lets the source give out at most so many bytes more, until restore().
+  void allow_more(std::size_t bytes) noexcept { source_.bound(source_.committed_bytes() + bytes); }
+  void restore() noexcept { source_.bound({}); }
+
+ private:
+  explicit FailingSource(std::unique_ptr<FaultInjectingSource> source)
+      : source_(*source), device_(make_second_device({}, std::move(source))) {}
+
+  FaultInjectingSource& source_;
+  const Device device_;
+};
 
 constexpr std::int64_t kManyRows = 64 * kBatchRows;
 

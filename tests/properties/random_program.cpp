@@ -1,18 +1,6 @@
 #include "ebb/tests/properties/random_program.h"
-
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/layout.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
+#include "ebb/tests/properties/stateful_machine.h"
 
 namespace ebb::tests {
 
@@ -29,23 +17,6 @@ Tensor weight_of(const Parameters& parameters, std::size_t index, const std::str
   return parameters.contains(full)
              ? parameters[full]
              : parameters.declare(full, shape, initializers::uniform(-0.4, 0.4));
-}
-
-Tensor activate(const Tensor& x, int variant) {
-  switch (variant % 6) {
-    case 0:
-      return tanh(x);
-    case 1:
-      return sigmoid(x);
-    case 2:
-      return relu(x);
-    case 3:
-      return square(x);
-    case 4:
-      return exp(tanh(x));
-    default:
-      return log(square(x) + 1.5);
-  }
 }
 
 }  // namespace
@@ -125,20 +96,9 @@ Tensor step(const Recipe& recipe, const Parameters& parameters, std::size_t inde
       return variant % 2 ? matmul(a, weight("w", {out, in}), {.transpose_b = true})
                          : matmul(a, weight("w", {in, out}));
     case Instruction::unary:
-      return activate(a, variant);
+      return compute({.kind = Line::unary, .variant = variant}, a, {});
     case Instruction::binary_numbers:
-      switch (variant % 5) {
-        case 0:
-          return a + 0.5;
-        case 1:
-          return 1 - a;
-        case 2:
-          return -a * 0.75;
-        case 3:
-          return a / 3;
-        default:
-          return 0.5 / (square(a) + 1);
-      }
+      return compute({.kind = Line::number, .variant = variant, .constant = 0.75}, a, {});
     case Instruction::binary_same:
       switch (variant % 4) {
         case 0:
