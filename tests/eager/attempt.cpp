@@ -2,22 +2,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "ebb/core/autodiff/attempt.h"
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/models/gru.h"
-#include "ebb/models/norm.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"

@@ -1,13 +1,5 @@
 // Input that makes no sense ends in an error message, never in the end of the process.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/graph/random.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 
 using namespace ebb;

@@ -2,15 +2,8 @@
 #include <functional>
 
 #include "ebb/allocator/host_source.h"
-#include "ebb/core/autodiff/attempt.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/parameters/parameters.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"

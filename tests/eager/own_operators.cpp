@@ -1,12 +1,6 @@
 // Operators of a user that leave something out, and gradients of the wrong shape or dtype.
-#include "ebb/core/autodiff/check_gradient.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/graph/graph.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
 

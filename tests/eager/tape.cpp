@@ -1,19 +1,8 @@
 #include <cmath>
 #include <vector>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/eager/no_grad.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/line.h"
 

@@ -1,17 +1,9 @@
 // A tape holds only the bytes that the live handles explain: MEMORY.md, rows 6 and 7.
 #include <stdexcept>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/core/tensor/apply.h"
-#include "ebb/core/tensor/gradient_context.h"
-#include "ebb/eager/no_grad.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/eager/bytes.h"

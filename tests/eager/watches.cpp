@@ -5,20 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 

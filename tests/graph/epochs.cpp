@@ -2,12 +2,8 @@
 #include <functional>
 #include <numeric>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/models/lstm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"

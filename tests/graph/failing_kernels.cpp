@@ -1,14 +1,8 @@
 // Runs that fail in the middle, and what a session may do afterwards.
 #include <functional>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/random.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"

@@ -3,12 +3,8 @@
 #include <atomic>
 #include <thread>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/reduce.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"

@@ -3,11 +3,7 @@
 #include <string>
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/models/lstm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/test_device.h"

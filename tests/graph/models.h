@@ -2,13 +2,7 @@
 #pragma once
 #include <random>
 
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/dense.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/device/host_kernel.h"
 
 namespace ebb::tests {

@@ -2,13 +2,8 @@
 #include <functional>
 #include <sstream>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/graph/models.h"

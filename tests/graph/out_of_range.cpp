@@ -4,17 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/kernels/workers.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/cross_entropy.h"
-#include "ebb/core/ops/index.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/graph/random.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"

@@ -1,11 +1,5 @@
 // Bytes of a plan, and of a session that runs it.
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"

@@ -1,15 +1,8 @@
 // No two draws of a program share numbers: in eager and in graphs, between sessions, between runs.
-#include "ebb/graph/random.h"
 
 #include <algorithm>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 

@@ -1,21 +1,10 @@
-#include "ebb/graph/session.h"
-
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <span>
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/layout.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/create.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/graph/models.h"

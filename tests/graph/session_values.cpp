@@ -1,12 +1,7 @@
 // Values of a session: state and slots that start by themselves, copies, parts of files.
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"

@@ -8,10 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"

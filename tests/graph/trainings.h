@@ -5,11 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/data/data_loader.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/models/dense.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {

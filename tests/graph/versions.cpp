@@ -1,11 +1,6 @@
 // Reads of memory that is updated in place: the graph gives the values that the same lines give
 // eagerly, with passes and without, or eager's error.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/in_mode.h"
 

@@ -1,16 +1,6 @@
 // A small DCGAN: a generator of transposed convolutions against a discriminator of convolutions
 // (Radford, Metz & Chintala, ICLR 2016).
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/models/conv.h"
-#include "ebb/models/dense.h"
-#include "ebb/models/norm.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/in_mode.h"

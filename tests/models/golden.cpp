@@ -1,17 +1,8 @@
 // Forward pass, gradients and ten steps of Adam of the models, against PyTorch's
 // (tests/golden/make_models.py).
 #include "ebb/tests/golden/golden.h"
+#include "ebb/ebb.h"
 
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/pool.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/models/attention.h"
-#include "ebb/models/classifier.h"
-#include "ebb/models/conv.h"
-#include "ebb/models/embedding.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/in_mode.h"
 

@@ -3,13 +3,7 @@
 #include <functional>
 #include <tuple>
 
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/in_mode.h"

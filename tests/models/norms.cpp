@@ -1,13 +1,6 @@
 // Normalisations against PyTorch's (tests/golden/make_norms.py), and running statistics.
-#include "ebb/models/norm.h"
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/in_mode.h"
 #include "ebb/tests/line.h"

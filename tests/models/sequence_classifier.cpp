@@ -1,15 +1,7 @@
-#include "ebb/models/sequence_classifier.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/create.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/in_mode.h"

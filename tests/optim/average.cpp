@@ -1,13 +1,8 @@
 // Moving averages of parameters: names, swaps, files and memory.
-#include "ebb/optim/average.h"
 
 #include <limits>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/optim/train.h"

@@ -1,17 +1,9 @@
 // Update rules in both modes, against PyTorch's (tests/golden/make_optimizers.py).
 #include "ebb/tests/golden/golden.h"
+#include "ebb/ebb.h"
 
 #include <map>
 
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/adagrad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/average.h"
-#include "ebb/optim/lion.h"
-#include "ebb/optim/rmsprop.h"
-#include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/in_mode.h"
 

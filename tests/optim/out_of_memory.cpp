@@ -1,13 +1,7 @@
 // A step that runs out of memory has not happened: MEMORY.md, row 11.
 #include <functional>
 
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/groups.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/failing_allocation.h"

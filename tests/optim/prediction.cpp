@@ -1,18 +1,7 @@
 // Training takes the predicted bytes: eager the figures of the device's twin, a graph its plan's.
 #include <functional>
 
-#include "ebb/core/memory/predict.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/classifier.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adagrad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/lion.h"
-#include "ebb/optim/rmsprop.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 

@@ -1,14 +1,7 @@
 // Rules of a user, written in public operators.
 #include "ebb/tests/optim/rules.h"
+#include "ebb/ebb.h"
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/optim/train.h"
 

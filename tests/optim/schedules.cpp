@@ -1,8 +1,5 @@
 // Learning rates that change with the step.
-#include "ebb/core/ops/update.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/learning_rate.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
 

@@ -1,12 +1,7 @@
 // Optimizers that are given a scope: the parameters they update, and the owners of their slots.
 #include <filesystem>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
 #include "ebb/tests/uniform.h"

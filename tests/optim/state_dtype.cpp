@@ -1,12 +1,7 @@
 // Slots with a dtype of their own: moments and sums wider or narrower than the parameters.
 #include <cmath>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"

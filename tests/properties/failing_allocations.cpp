@@ -1,10 +1,6 @@
 // Every allocation of a training step fails once, one at a time: MEMORY.md, row 11.
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/models/dense.h"
-#include "ebb/models/norm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/heap.h"

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/core/tensor/tensor.h"
-#include "ebb/optim/optimizer.h"
+#include "ebb/ebb.h"
 
 namespace ebb::tests {
 

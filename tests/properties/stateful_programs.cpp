@@ -5,9 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
