@@ -1,4 +1,5 @@
 // Values of a session: state and slots that start by themselves, copies, parts of files.
+#include <atomic>
 #include <thread>
 
 #include "ebb/ebb.h"
@@ -115,8 +116,11 @@ TEST_CASE(
     "two threads that copy between two sessions to and fro do not wait for each other for ever",
     "[session][concurrent]") {
   NamedModel one(Seed{1}), two(Seed{2});
-  const auto copy = [](NamedModel& to, const NamedModel& from) {
-    for (int i = 0; i < 500; ++i) to.session.copy_from(from.session);
+  std::atomic<int> ready = 0;
+  const auto copy = [&](NamedModel& to, const NamedModel& from) {
+    ++ready;
+    while (ready < 2) std::this_thread::yield();
+    for (int i = 0; i < 20'000; ++i) to.session.copy_from(from.session);
   };
   for (NamedModel* each : {&one, &two}) each->session.initialize();
   std::thread other([&] { copy(two, one); });
