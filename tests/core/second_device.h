@@ -14,15 +14,17 @@ struct SecondDevice {
 
 // Makes a device of host memory beside Device::cpu(), to test copies between devices and settings
 // of a profile.
-inline Device make_second_device(const SecondDevice& how = {}) {
+inline Device make_second_device(const SecondDevice& how = {},
+                                 std::unique_ptr<memory::MemorySource> source = nullptr) {
   Runtime::Parts parts;
   parts.name = "second";
   const memory::Profile& tested = Device::cpu().runtime().profile();
   if (tested.kernels == memory::Kernels::cpu) parts.profile = tested;
   parts.profile.captures_programs = how.captures_programs;
   parts.profile.grows = how.grows;
-  parts.source = how.capacity_bytes ? std::make_unique<memory::HostSource>(how.capacity_bytes)
-                                    : std::make_unique<memory::HostSource>();
+  parts.source = source               ? std::move(source)
+                 : how.capacity_bytes ? std::make_unique<memory::HostSource>(how.capacity_bytes)
+                                      : std::make_unique<memory::HostSource>();
   parts.backend = ebb::detail::make_cpu_backend();
   return Runtime::make(std::move(parts));
 }

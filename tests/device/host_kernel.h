@@ -1,5 +1,7 @@
 // Runs a test's host kernels on a device whose memory is elsewhere.
 #pragma once
+#include <algorithm>
+
 #include "ebb/core/kernels/device_kernel.h"
 
 namespace ebb::tests {
@@ -15,5 +17,15 @@ inline constexpr DeviceKernel copied{
     .memory = memory,
     .prepare = prepare,
     .can_be_captured = false};
+
+// The kernel of an identity of f32, and one that fails.
+inline constexpr auto copy_first = [](const KernelContext& c) -> Status {
+  const float* const from = c.inputs[0].as<float>();
+  std::copy(from, from + c.outputs[0].elements(), c.outputs[0].as<float>());
+  return {};
+};
+inline constexpr auto always_fails = [](const KernelContext&) {
+  return Status::fail("as it must");
+};
 
 }  // namespace ebb::tests

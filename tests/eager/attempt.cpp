@@ -1,37 +1,33 @@
 // An eager step that fails can be made again as though it had not been tried: MEMORY.md, row 11.
 #include <limits>
-#include <optional>
 #include <stdexcept>
 
-#include "ebb/core/autodiff/attempt.h"
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/models/gru.h"
-#include "ebb/models/norm.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/failing_allocation.h"
 #include "ebb/tests/optim/rules.h"
 
 using namespace ebb;
 using ebb::tests::Bytes;
+using ebb::tests::fails_at;
 
 namespace {
 
 struct Halted : std::runtime_error {
   Halted() : std::runtime_error("half-way") {}
 };
+
+// Makes the step in an attempt that then fails.
+template <class Step>
+void halted(const Step& step) {
+  CHECK_THROWS_AS(attempt([&] {
+                    step();
+                    throw Halted();
+                  }),
+                  Halted);
+}
 
 std::uint64_t drawn() { return detail::generator().counter; }
 
@@ -72,12 +68,10 @@ TEST_CASE("a step that throws out of attempt() is drawn again, another error or 
   set_seed(Seed{1});
   const float first = draw();
   set_seed(Seed{1});
-  CHECK_THROWS_AS(attempt([] {
-                    draw();
-                    draw();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([] {
+    draw();
+    draw();
+  });
   CHECK(draw() == first);
 }
 
@@ -97,20 +91,12 @@ TEST_CASE("an attempt in an attempt takes back its own part alone", "[row11]") {
   set_seed(Seed{1});
   attempt([] {
     draw();
-    CHECK_THROWS_AS(attempt([] {
-                      draw();
-                      throw Halted();
-                    }),
-                    Halted);
+    halted([] { draw(); });
     CHECK(drawn() == 1);
     attempt([] { draw(); });
   });
   CHECK(drawn() == 2);
-  CHECK_THROWS_AS(attempt([] {
-                    attempt([] { draw(); });
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([] { attempt([] { draw(); }); });
   CHECK(drawn() == 2);
 }
 
@@ -118,54 +104,41 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
           "[row11]") {
   const Model model;
   const optim::Adam adam;
-  const auto fails = [&] {
-    attempt([&] {
-      model.loss().backward();
-      throw Halted();
-    });
-  };
+  const auto backward = [&] { model.loss().backward(); };
   const Bytes bytes;
-  CHECK_THROWS_AS(fails(), Halted);
+  halted(backward);
   CHECK_FALSE(model.w.grad().defined());
   CHECK(bytes.now() == 0);
 
-  model.loss().backward();
-  CHECK_THROWS_AS(fails(), Halted);
+  backward();
+  halted(backward);
   CHECK(model.w.grad().defined());
   CHECK_ERROR(adam.step(model.parameters), Error, "incomplete");
   model.parameters.zero_grad();
-  model.loss().backward();
+  backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 
   const Tensor rounded = Tensor::full({8}, 0.5).with_grad();  // whose gradient is 0
-  CHECK_THROWS_AS(attempt([&] {
-                    sum(round(rounded)).backward();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([&] { sum(round(rounded)).backward(); });
   CHECK_FALSE(rounded.grad().defined());
 
   // A gradient made after zero_grad() is the attempt's own and goes with it, though there was one
   // before the attempt.
-  CHECK_THROWS_AS(attempt([&] {
-                    model.loss().backward();
-                    model.parameters.zero_grad();
-                    model.loss().backward();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([&] {
+    backward();
+    model.parameters.zero_grad();
+    backward();
+  });
   CHECK_FALSE(model.w.grad().defined());
-  model.loss().backward();
+  backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 
   // The attempt cleared the gradient that it had added to, so the next gradient is whole.
-  CHECK_THROWS_AS(attempt([&] {
-                    model.loss().backward();
-                    model.parameters.zero_grad();
-                    throw Halted();
-                  }),
-                  Halted);
-  model.loss().backward();
+  halted([&] {
+    backward();
+    model.parameters.zero_grad();
+  });
+  backward();
   CHECK_NOTHROW(adam.step(model.parameters));
 }
 
@@ -183,12 +156,10 @@ TEST_CASE("a leaf that goes within an attempt takes its gradient along", "[row11
 TEST_CASE("what was drawn for a step that an optimizer has made is not drawn again", "[row11]") {
   const Model model;
   set_seed(Seed{1});
-  CHECK_THROWS_AS(attempt([&] {
-                    optim::Adam().minimize(model.loss(), model.parameters);
-                    draw();
-                    throw Halted();
-                  }),
-                  Halted);
+  halted([&] {
+    optim::Adam().minimize(model.loss(), model.parameters);
+    draw();
+  });
   CHECK(drawn() == 1);
 }
 
@@ -198,13 +169,11 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   const models::BatchNorm norm(p.scope("norm"), 8);
   const Tensor seen = p.state("seen", {}, initializers::zeros());
   const Tensor mean = p["norm.running_mean"];
-  const auto halted = [&](const auto& step) {
-    CHECK_THROWS_AS(attempt([&] {
-                      norm(model.x, Phase::training);
-                      step();
-                      throw Halted();
-                    }),
-                    Halted);
+  const auto normed = [&](const auto& step) {
+    halted([&] {
+      norm(model.x, Phase::training);
+      step();
+    });
   };
   const auto values = [&] {
     std::vector<std::vector<float>> all;
@@ -215,18 +184,18 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   const auto before = values();
   const std::vector<float> mean_before = mean.to_vector<float>();
   const Bytes bytes;
-  halted([&] {
+  normed([&] {
     add_assign(seen, 1);
     assign(model.w.detach(), 5);
     add_assign(seen, 1);
   });
   CHECK(values() == before);
-  halted([&] { attempt([&] { add_assign(seen, 1); }); });
+  normed([&] { attempt([&] { add_assign(seen, 1); }); });
   CHECK(values() == before);
   CHECK(bytes.now() == 0);
   {  // What has read the new values has no gradient any more.
     Tensor of_new;
-    halted([&] {
+    normed([&] {
       add_assign(seen, 1);
       of_new = sum(model.w * seen);
     });
@@ -235,7 +204,7 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
 
   attempt([&] {
     add_assign(seen, 1);
-    halted([&] { add_assign(seen, 1); });
+    normed([&] { add_assign(seen, 1); });
     CHECK(mean.to_vector<float>() == mean_before);
     CHECK(seen.item<float>() == 1);
   });
@@ -246,7 +215,7 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   const std::string file = folder.path("values");
   p.save(file);
   assign(seen, 7);
-  halted([&] {
+  normed([&] {
     add_assign(seen, 1);
     p.load(file);
   });
@@ -258,7 +227,7 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
     const Tensor by = graph.placeholder("by", DType::f32, {});
     const Tensor up = add_assign(seen, by);
     Session session(graph);
-    halted([&] {
+    normed([&] {
       add_assign(seen, 1);
       session.run(up, {{by, Tensor::full({}, 2)}});
     });
@@ -272,16 +241,16 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
     const DetectNan detect;
     CHECK_THROWS_AS(add_assign(seen, nan), Error);
   };
-  halted(tear);
+  normed(tear);
   CHECK(seen.item<float>() == 1);
   tear();
-  halted([&] { assign(seen, 7); });
+  normed([&] { assign(seen, 7); });
   CHECK_THROWS_AS(seen.item<float>(), Error);
   assign(seen, 1);
 
   // State written on the way to a step that was made stays, as the step does. Later writes are
   // undone.
-  halted([&] {
+  normed([&] {
     optim::Adam().minimize(model.loss(), p);
     add_assign(seen, 1);
   });
@@ -289,64 +258,37 @@ TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]
   CHECK(seen.item<float>() == 1);
 }
 
-TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {
-  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
+TEST_CASE("one call that draws and then fails has drawn nothing, taped or not", "[row11]") {
   const Parameters parameters(Device::cpu(), Seed{1});
   const models::Forecaster forecaster(parameters, 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
   const models::Gru gru(parameters.scope("gru"), 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
+  const Model model;
   const Tensor x = Tensor::full({3, 5, 2}, 1);
   const auto failures_of = [&](const auto& call) {
     set_seed(Seed{1});
-    int failures = 0;
-    for (std::size_t n = 0; drawn() == 0; ++n) {
-      allocator.fail_allocation_after(n);
-      try {
-        call();
-      } catch (const OutOfMemory&) {
-        ++failures;
-        REQUIRE(drawn() == 0);
-      }
-    }
-    allocator.fail_allocation_after(~std::size_t{0});
-    return failures;
+    std::size_t n = 0;
+    for (; fails_at(n, call); ++n) REQUIRE(drawn() == 0);
+    CHECK(drawn() > 0);
+    return n;
   };
   // One failure is in the head, which allocates after the draw.
   CHECK(failures_of([&] { forecaster(x, Phase::training); }) > 3);
   CHECK(failures_of([&] { gru(x, Phase::training); }) > 1);
   CHECK(failures_of([] { permutation(100); }) > 3);
+  const auto recomputed = [&] {
+    recompute([&](const Tensor& in) { return matmul(dropout(in, 0.5, Phase::training), model.w); },
+              model.x);
+  };
+  CHECK(failures_of(recomputed) > 1);  // also in the product, which comes after the draw
+  {
+    const NoGrad untaped;
+    CHECK(failures_of(recomputed) > 1);
+  }
 
-  const Model model;
   const Tensor loss = model.loss();
   const std::uint64_t before = drawn();
   CHECK_THROWS_AS(
       optim::Optimizer(std::make_shared<FailingRule>(), 0.1).minimize(loss, model.parameters),
       Halted);
   CHECK(drawn() == before);
-}
-
-TEST_CASE("a recompute() that draws and then fails has drawn nothing, taped or not", "[row11]") {
-  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
-  const Model model;
-  const auto run = [&] {
-    return recompute(
-        [&](const Tensor& in) { return matmul(dropout(in, 0.5, Phase::training), model.w); },
-        model.x);
-  };
-  for (const bool taped : {true, false}) {
-    set_seed(Seed{1});
-    int failures = 0;
-    for (std::size_t n = 0; drawn() == 0; ++n) {
-      allocator.fail_allocation_after(n);
-      try {
-        std::optional<NoGrad> untaped;
-        if (!taped) untaped.emplace();
-        run();
-      } catch (const OutOfMemory&) {
-        ++failures;
-        REQUIRE(drawn() == 0);
-      }
-    }
-    allocator.fail_allocation_after(~std::size_t{0});
-    CHECK(failures > 1);  // also in the product, which comes after the draw
-  }
 }

@@ -1,22 +1,5 @@
 // Last reads free their tensors: temporaries of an expression, and the tape's in backward().
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/predict.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/comparison.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/core/random/random.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/eager/bytes.h"
@@ -158,15 +141,19 @@ TEST_CASE("a step takes no more with its loss in the expression than with a name
   CHECK(second.peak() == wanted);
 }
 
-TEST_CASE("a tensor given twice is freed after both reads") {
+TEST_CASE("a tensor given twice is freed after both reads, watched or not") {
   const Poisoned poisoned;
-  const Bytes bytes;
-  Tensor t = Tensor::full({kRow}, 3);
-  const Tensor squared = std::move(t) * t;  // NOLINT: the point
-  CHECK(squared.item<float>({0}) == 9);
-  CHECK(bytes.now() == kBlock);
-  CHECK_ERROR(t + 1, Error, "used its memory up");  // NOLINT
-  CHECK(t.shape() == Shape{kRow});                  // NOLINT
+  for (const bool watched : {false, true}) {
+    memory::Watch watch;
+    if (watched) watch = memory::on_pressure(Device::cpu(), [](const memory::Pressure&) {});
+    const Bytes bytes;
+    Tensor t = Tensor::full({kRow}, 3);
+    const Tensor squared = std::move(t) * t;  // NOLINT: the point
+    CHECK(squared.item<float>({0}) == 9);
+    CHECK(bytes.now() == kBlock);
+    CHECK_ERROR(t + 1, Error, "used its memory up");  // NOLINT
+    CHECK(t.shape() == Shape{kRow});                  // NOLINT
+  }
 }
 
 TEST_CASE("a function that reads a temporary operand twice is told, and can take its tensor") {
@@ -200,21 +187,6 @@ TEST_CASE("a view that fills its memory is a temporary like any other") {
   const Tensor b = reshape(a + 1, {kRow}) * 3;
   CHECK(bytes.peak() == kBlock);
   CHECK(b.item<float>({0}) == 6);
-}
-
-TEST_CASE("a step that uses memory up is predicted byte for byte") {
-  const auto program = [](const Device& device) {
-    const Parameters parameters(device, Seed{1});
-    const models::Forecaster model(parameters, 3, {.hidden = 20, .layers = 2});
-    const models::Mlp mlp(parameters.scope("mlp"), {1, 30, 1}, {.activation = Activation::relu});
-    const Tensor x = Tensor::full({8, 30, 3}, 0.5, DType::f32, device);
-    const optim::Adam adam;
-    for (int step = 0; step < 2; ++step) adam.minimize(mean(square(mlp(model(x)))), parameters);
-  };
-  const memory::Prediction predicted = memory::predict(Device::cpu(), program);
-  const Bytes bytes;
-  program(Device::cpu());
-  CHECK(bytes.peak() == predicted.peak_bytes);
 }
 
 TEST_CASE("a cast that an operator makes of what it is given is declared") {

@@ -1,21 +1,7 @@
 // Bytes that operators keep for their gradients, beyond inputs that exist anyway. No more than
 // PyTorch 2 keeps, except one more tensor for weights of positives; less in cases that say so.
 // MEMORY.md, row 7.
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/attention.h"
-#include "ebb/core/ops/conv.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/index.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/norm.h"
-#include "ebb/core/ops/order.h"
-#include "ebb/core/ops/pool.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/scan.h"
-#include "ebb/core/ops/statistics.h"
-#include "ebb/core/ops/where.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 
@@ -52,6 +38,7 @@ struct Case {
 };
 
 const Case kCases[] = {
+    {"products with numbers", kMatrix, [](const Given& in) { return in.x * 2 + 1; }},
     {"conv2d", kMatrix,
      [](const Given& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
     {"conv_transpose2d", kMatrix,

@@ -1,15 +1,5 @@
 // Memory that passes from one tensor to another carries nothing over.
-#include "ebb/core/base/error.h"
-#include "ebb/core/data/data_loader.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 
 using namespace ebb;

@@ -1,22 +1,14 @@
 // Every allocation of an eager step fails once.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/norm.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/failing_allocation.h"
 
 using namespace ebb;
 using ebb::tests::Bytes;
+using ebb::tests::fails_at;
 
 namespace {
-
-memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
 
 struct Model {
   Model()
@@ -37,22 +29,15 @@ TEST_CASE("a backward pass that runs out of memory frees what it made, wherever 
   const std::vector<float> wanted = model.first.grad().to_vector<float>();
   model.parameters.zero_grad();
   const Bytes bytes;
-  int failures = 0;
-  for (std::size_t n = 0;; ++n) {
+  std::size_t failures = 0;
+  for (;; ++failures) {
     Tensor loss = model.loss();
-    allocator().fail_allocation_after(n);
-    try {
-      loss.backward();
-      break;
-    } catch (const OutOfMemory&) {
-      ++failures;
-      loss = Tensor();
-      CHECK(bytes.now() == 0);
-      CHECK_FALSE(model.first.grad().defined());
-      CHECK_FALSE(model.second.grad().defined());
-    }
+    if (!fails_at(failures, [&] { loss.backward(); })) break;
+    loss = Tensor();
+    CHECK(bytes.now() == 0);
+    CHECK_FALSE(model.first.grad().defined());
+    CHECK_FALSE(model.second.grad().defined());
   }
-  allocator().fail_allocation_after(~std::size_t{0});
   CHECK(failures >= 5);
   CHECK(model.first.grad().to_vector<float>() == wanted);
 }
@@ -65,15 +50,7 @@ TEST_CASE("gradients that a failed pass had added to are refused until zero_grad
     model.parameters.zero_grad();
     model.loss().backward();
     const Tensor loss = model.loss();
-    allocator().fail_allocation_after(n);
-    bool failed = false;
-    try {
-      loss.backward();
-    } catch (const OutOfMemory&) {
-      failed = true;
-    }
-    allocator().fail_allocation_after(~std::size_t{0});
-    if (!failed) break;
+    if (!fails_at(n, [&] { loss.backward(); })) break;
     try {
       adam.step(model.parameters);
     } catch (const Error& error) {
@@ -102,20 +79,14 @@ TEST_CASE("a batch norm that runs out of memory has changed neither of the runni
                scale = Tensor::full({2}, 1), shift = Tensor::zeros({2}), mean = Tensor::zeros({2}),
                variance = Tensor::full({2}, 1);
   const Bytes bytes;
-  int failures = 0;
-  for (std::size_t n = 0;; ++n) {
-    allocator().fail_allocation_after(n);
-    try {
-      batch_norm(x, scale, shift, mean, variance, {.phase = Phase::training});
-      break;
-    } catch (const OutOfMemory&) {
-      ++failures;
-      CHECK(bytes.now() == 0);
-      CHECK(mean.to_vector<float>() == std::vector<float>{0, 0});
-      CHECK(variance.to_vector<float>() == std::vector<float>{1, 1});
-    }
+  std::size_t failures = 0;
+  for (; fails_at(failures,
+                  [&] { batch_norm(x, scale, shift, mean, variance, {.phase = Phase::training}); });
+       ++failures) {
+    CHECK(bytes.now() == 0);
+    CHECK(mean.to_vector<float>() == std::vector<float>{0, 0});
+    CHECK(variance.to_vector<float>() == std::vector<float>{1, 1});
   }
-  allocator().fail_allocation_after(~std::size_t{0});
   CHECK(failures > 3);
   CHECK(mean.to_vector<float>()[0] > 0.3f);
   CHECK(variance.to_vector<float>()[0] > 1);

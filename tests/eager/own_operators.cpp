@@ -1,12 +1,6 @@
 // Operators of a user that leave something out, and gradients of the wrong shape or dtype.
-#include "ebb/core/autodiff/check_gradient.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/graph/graph.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
 
@@ -14,18 +8,12 @@ using namespace ebb;
 
 namespace {
 
-Status copy_first(const KernelContext& c) {
-  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-  return {};
-}
-
 OpDef own(const char* name, Tensors (*gradient)(const GradientContext&)) {
   return {.name = name,
           .infer = detail::same_shape,
           .gradient = gradient,
-          .cpu = {copy_first},
-          .cuda = tests::copied<copy_first>};
+          .cpu = {tests::copy_first},
+          .cuda = tests::copied<tests::copy_first>};
 }
 
 Tensor apply_own(const OpDef& op, const Tensor& x) {
@@ -65,16 +53,18 @@ TEST_CASE("a gradient rule that gives another shape, dtype or number is refused,
 }
 
 TEST_CASE("an operator without a shape rule, or without the memory rule it needs, is refused") {
-  static const OpDef no_rule{
-      .name = "no_rule", .infer = nullptr, .cpu = {copy_first}, .cuda = tests::copied<copy_first>};
+  static const OpDef no_rule{.name = "no_rule",
+                             .infer = nullptr,
+                             .cpu = {tests::copy_first},
+                             .cuda = tests::copied<tests::copy_first>};
   static const OpDef opaque{.name = "opaque",
                             .infer =
                                 [](Inference& i) {
                                   i.output(DType::f32, i.inputs[0].shape);
                                   i.output(DType::u8, {kOpen});
                                 },
-                            .cpu = {copy_first},
-                            .cuda = tests::copied<copy_first>};
+                            .cpu = {tests::copy_first},
+                            .cuda = tests::copied<tests::copy_first>};
   const Tensor x = Tensor::full({3}, 1);
   Graph graph;
   const Tensor p = graph.placeholder("p", DType::f32, {3});

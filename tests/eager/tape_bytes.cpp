@@ -1,17 +1,9 @@
 // A tape holds only the bytes that the live handles explain: MEMORY.md, rows 6 and 7.
 #include <stdexcept>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/core/tensor/apply.h"
-#include "ebb/core/tensor/gradient_context.h"
-#include "ebb/eager/no_grad.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/eager/bytes.h"
@@ -54,25 +46,19 @@ void on_both(const Test& test) {
   }
 }
 
-Status copy_first(const KernelContext& c) {
-  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-  return {};
-}
-
 // A user's operators: one keeps its input, the other's gradient rule throws.
 const OpDef keeping{
     .name = "keeping",
     .infer = detail::same_shape,
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * g.x(0)}; },
     .keeps = input(0),
-    .cpu = {copy_first},
-    .cuda = tests::copied<copy_first>};
+    .cpu = {tests::copy_first},
+    .cuda = tests::copied<tests::copy_first>};
 const OpDef failing{.name = "failing",
                     .infer = detail::same_shape,
                     .gradient = [](const GradientContext&) -> Tensors { throw Halted(); },
-                    .cpu = {copy_first},
-                    .cuda = tests::copied<copy_first>};
+                    .cpu = {tests::copy_first},
+                    .cuda = tests::copied<tests::copy_first>};
 
 Tensor apply_own(const OpDef& op, const Tensor& x) {
   return apply_one(op, {x}, {}, CallSite::here());

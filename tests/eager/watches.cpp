@@ -5,20 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 
@@ -102,15 +89,6 @@ TEST_CASE("an operator computes what it would, whoever frees its arguments meanw
   check_operator("add_assign", [](const Cache& c) { return add_assign(c[0], c[1]); });
   check_operator("add_assign of a number", [](const Cache& c) { return add_assign(c[0], 3); });
   check_operator("several", [](const Cache& c) { return square(c[0] - c[1]) * 2; });
-}
-
-TEST_CASE("a temporary that is given twice is freed once it has been read, watched or not") {
-  const memory::Watch watch = memory::on_pressure(Device::cpu(), [](const memory::Pressure&) {});
-  const Bytes bytes;
-  Tensor t = Tensor::full({kRows, kColumns}, 3);
-  const Tensor squared = std::move(t) * t;  // NOLINT: the point
-  CHECK(squared.item<float>({0, 0}) == 9);
-  CHECK(bytes.now() == squared.bytes());
 }
 
 TEST_CASE("a gradient is what it would be, whoever frees the operator's arguments meanwhile") {

@@ -1,7 +1,5 @@
 // Sessions on a device whose programs are captured: feeds and fetches go through fixed places.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/shape.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"

@@ -2,12 +2,8 @@
 #include <functional>
 #include <numeric>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/models/lstm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
@@ -65,40 +61,23 @@ TEST_CASE("from the second step of each shape on a device holds the same, epoch 
 using Step = std::function<void(std::int64_t length)>;
 
 Step lstm_step(const std::string& mode, const Device& device) {
-  struct Model {
-    explicit Model(const Parameters& parameters) : lstm(parameters, 4, {.hidden = 16}) {}
-    Tensor train(const Tensor& x, const Parameters& parameters) const {
-      return optim::Adam().minimize(mean(square(lstm(x).hidden)), parameters);
-    }
-    models::Lstm lstm;
+  struct Lstms {
+    explicit Lstms(bool as_graph, const Device& on)
+        : mode(as_graph, DType::f32, Seed{7}, {.device = on}) {}
+    InMode mode;
+    models::Lstm lstm{mode.parameters, 4, {.hidden = 16}};
+    std::map<std::int64_t, InMode::Function> of_length;
   };
-  const auto input = [device](std::int64_t length) {
-    return Tensor::zeros({8, length, 4}, DType::f32, device);
-  };
-  if (mode == "eager") {
-    const auto parameters = std::make_shared<Parameters>(device, Seed{7});
-    const auto model = std::make_shared<Model>(*parameters);
-    return [=](std::int64_t length) { model->train(input(length), *parameters); };
-  }
-  struct InGraph {
-    Graph graph;
-    Parameters parameters = Parameters(graph, Seed{7});
-    Model model = Model(parameters);
-    std::map<std::int64_t, std::pair<Tensor, Tensor>> of_length;
-    std::unique_ptr<Session> session;
-  };
-  const auto all = std::make_shared<InGraph>();
+  const auto all = std::make_shared<Lstms>(mode == "graph", device);
   return [=](std::int64_t length) {
-    auto& [x, train] = all->of_length[length];
-    if (!x.defined()) {
-      x = all->graph.placeholder("x" + std::to_string(length), DType::f32, {8, length, 4});
-      train = all->model.train(x, all->parameters);
-    }
-    if (!all->session) {
-      all->session = std::make_unique<Session>(all->graph, SessionOptions{.device = device});
-      all->session->initialize();
-    }
-    all->session->run(train, {{x, input(length)}});
+    InMode::Function& step = all->of_length[length];
+    if (!step)
+      step = all->mode.function(
+          {{DType::f32, {8, length, 4}}}, [of = all.get()](const Tensors& in) -> Tensors {
+            return {
+                optim::Adam().minimize(mean(square(of->lstm(in[0]).hidden)), of->mode.parameters)};
+          });
+    step({Tensor::zeros({8, length, 4}, DType::f32, device)});
   };
 }
 

@@ -1,14 +1,8 @@
 // Runs that fail in the middle, and what a session may do afterwards.
 #include <functional>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/random.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"
@@ -62,6 +56,8 @@ Tensor fail() { return Tensor::from({2.f}); }
 TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing else") {
   const tests::TemporaryFolder folder;
   const AtRisk p;
+  const Parameters twins(p.graph, Seed{1}, {.name = "twins"});  // a target network's
+  for (const char* name : {"w", "v"}) twins.declare(name, {2}, initializers::constant(1));
   Session other(p.graph);
   using Mend = std::function<void(Session&)>;
   const std::vector<Mend> mends = {
@@ -78,7 +74,7 @@ TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing 
   for (const Tensor& how : {refuse(), fail()})
     for (const Mend& mend : mends) {
       Session session(p.graph);
-      session.initialize(p.parameters);
+      session.initialize();
       session.run(p.step, {{p.how, ok()}});
       CHECK(session.value(p.v).to_vector<float>() == Floats{3, 3});
       session.save(folder.path("before"));
@@ -88,8 +84,11 @@ TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing 
                         Catch::Contains("'w'") && Catch::Contains("add_assign"));
       CHECK_THROWS_AS(session.run(p.step, {{p.how, ok()}}), Error);
       CHECK_THROWS_AS(session.save(folder.path("after")), Error);
-      other.initialize(p.parameters);
-      CHECK_THROWS_AS(other.copy_from(session), Error);
+      other.initialize();
+      CHECK_ERROR(other.copy_from(session), Error, "'w'");
+      CHECK_ERROR(other.copy_from(session, p.parameters, p.parameters), Error, "'w'");
+      CHECK_ERROR(session.copy_from(p.parameters, twins), Error, "'w'");
+      CHECK(other.value(p.w).to_vector<float>() == Floats{1, 1});
       mend(session);
       session.run(p.step, {{p.how, ok()}});
       CHECK(session.value(p.v).to_vector<float>() == Floats{6, 6});

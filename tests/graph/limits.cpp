@@ -3,12 +3,8 @@
 #include <atomic>
 #include <thread>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/reduce.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
@@ -18,6 +14,7 @@ using namespace ebb;
 using namespace ebb::literals;
 using ebb::tests::ClassifierData;
 using ebb::tests::ClassifierGraph;
+using ebb::tests::reserved;
 
 namespace {
 
@@ -29,11 +26,6 @@ Device second(tests::SecondDevice how = {}) {
 }
 std::vector<Device> limited_devices() {
   return {second({.captures_programs = true}), second(), Device::simulated("cpu", 1_GiB)};
-}
-
-std::size_t reserved(const Device& device) {
-  memory::release_cached(device);
-  return memory::stats(device).reserved.current;
 }
 
 Session trained(const ClassifierGraph& model, const ClassifierData& data, SessionOptions options) {

@@ -3,15 +3,12 @@
 #include <string>
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/models/lstm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/failing_allocation.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -152,49 +149,6 @@ TEST_CASE("a larger batch grows the arena to its own plan, not to the sum") {
   CHECK(session.memory().total_bytes == model.plan(64).peak_bytes);
 }
 
-TEST_CASE("what a session saves goes on eagerly, and what that saves in a session") {
-  const ebb::tests::TemporaryFolder folder;
-  const ClassifierGraph model;
-  const ClassifierData data(16);
-  {
-    Session session(model.graph);
-    session.initialize(model.parameters);
-    for (int i = 0; i < 3; ++i) session.run(model.train, feeds(model, data));
-    session.save(folder.path("session.safetensors"));
-  }
-  Parameters eager(Device::cpu(), Seed{99});
-  const models::Dense hidden(eager.scope("hidden"), 16, 32, Activation::relu);
-  const models::Dense out(eager.scope("out"), 32, 4);
-  eager.load(folder.path("session.safetensors"));
-  const float next = optim::Adam({.learning_rate = 1e-2})
-                         .minimize(softmax_cross_entropy(out(hidden(data.x)), data.y), eager)
-                         .item<float>();
-  eager.save(folder.path("eager.safetensors"));
-  Session session(model.graph);
-  session.restore(folder.path("session.safetensors"));
-  CHECK(session.run(model.train, feeds(model, data)).item<float>() == next);
-  Session other(model.graph);
-  other.restore(folder.path("eager.safetensors"));
-  CHECK(session.run(model.train, feeds(model, data)).item<float>() ==
-        other.run(model.train, feeds(model, data)).item<float>());
-  CHECK_ERROR(other.restore("nowhere.safetensors"), FileError, "nowhere.safetensors");
-}
-
-TEST_CASE("inference holds nothing that only a gradient would read") {
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {-1, 48, 16});
-  Parameters parameters(graph, Seed{7});
-  const models::Lstm lstm(parameters, 16, {.hidden = 64});
-  const Tensor last = lstm(x).hidden;
-  const Tensor g = gradients(mean(square(last)), {parameters["0.input"]})[0];
-  const Device cpu = Device::cpu();
-  const memory::Plan inference = graph.plan({last}, {{x, {32, 48, 16}}}, cpu);
-  const memory::Plan gradient = graph.plan({g}, {{x, {32, 48, 16}}}, cpu);
-  // A GPU computes the gates of all steps at once, in workspace.
-  CHECK(inference.arena_bytes <
-        (tests::on_cuda() ? gradient.arena_bytes : gradient.arena_bytes / 3));
-}
-
 TEST_CASE("dropping a graph frees no session, closing the session does") {
   const Bytes bytes;
   const ClassifierData data(4);
@@ -250,22 +204,18 @@ TEST_CASE("what asks for values and fails leaves a session without the memory fo
   const ebb::tests::TemporaryFolder folder;
   const ClassifierGraph model;
   const Tensor slot = model.parameters.slots()[0].tensor;
-  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
   Session session(model.graph);
   const Holding before(session);
   CHECK_THROWS_AS(session.restore(folder.path("nowhere")), FileError);
   CHECK(Holding(session) == before);
   CHECK_THROWS_AS(session.value(model.parameters["out.weight"]), Error);  // it has no value
   CHECK(Holding(session) == before);
-  allocator.fail_allocation_after(0);
-  CHECK_THROWS_AS(session.initialize(), OutOfMemory);
+  CHECK(tests::fails_at(0, [&] { session.initialize(); }));
   CHECK(Holding(session) == before);
   for (std::size_t n = 0; n < 3; ++n) {  // parameters, slot, copy
-    allocator.fail_allocation_after(n);
-    CHECK_THROWS_AS(session.value(slot), OutOfMemory);
+    CHECK(tests::fails_at(n, [&] { session.value(slot); }));
     CHECK(Holding(session) == before);
   }
-  allocator.fail_allocation_after(~std::size_t{0});
   CHECK_NOTHROW(session.value(slot));
   CHECK(session.memory().optimizer_state_bytes > 0);
 }

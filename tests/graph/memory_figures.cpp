@@ -1,16 +1,10 @@
 // The figures of a device as operators: what they read, and when.
-#include "ebb/graph/memory_figures.h"
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/tape_mode.h"
+#include "ebb/ebb.h"
 #include "ebb/graph/graph_state.h"
 #include "ebb/graph/passes/passes.h"
-#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/host_kernel.h"

@@ -2,12 +2,8 @@
 #pragma once
 #include <random>
 
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/dense.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
+#include "ebb/tests/device/host_kernel.h"
 
 namespace ebb::tests {
 
@@ -48,6 +44,22 @@ struct ClassifierData {
 
 inline Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
   return {{model.x, data.x}, {model.y, data.y}};
+}
+
+// Reserved bytes that are left once the cache is released.
+inline std::size_t reserved(const Device& device) {
+  memory::release_cached(device);
+  return memory::stats(device).reserved.current;
+}
+
+// An operator on x that fails in a run.
+inline Tensor failing(const Tensor& x) {
+  static const OpDef op{.name = "failing",
+                        .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                        .stateful = true,
+                        .cpu = {always_fails},
+                        .cuda = copied<always_fails>};
+  return apply_one(op, {x}, {}, CallSite::here());
 }
 
 }  // namespace ebb::tests

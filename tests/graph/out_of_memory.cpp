@@ -2,13 +2,8 @@
 #include <functional>
 #include <sstream>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/graph/models.h"
@@ -66,6 +61,15 @@ std::int64_t hinted_rows(const std::string& text) {
       return rows;
   }
   return -1;
+}
+
+// Checks that so many rows fit as the message of a run of `many` says, and no more; returns them.
+std::int64_t check_hint(const std::function<void(std::int64_t)>& run, std::int64_t many) {
+  const std::int64_t rows = hinted_rows(message([&] { run(many); }));
+  REQUIRE(rows > 0);
+  CHECK_THROWS_AS(run(rows + 1), OutOfMemory);
+  CHECK_NOTHROW(run(rows));
+  return rows;
 }
 
 }  // namespace
@@ -203,12 +207,12 @@ TEST_CASE("where one row fits and no second, the message says with 1 row", "[row
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 1 << 18});
   const Tensor total = sum(square(x));
   for (const Device& device : small_devices()) {
-    const Tensor rows = Tensor::zeros({4, 1 << 18}, DType::f32, device);
     Session session(graph, {.device = device, .memory_limit = 1_MiB + 64_KiB});
-    check_says(message([&] {
-                 session.run(total, {{x, rows}});
-               }),
-               {"with 1 row in each feed this run would fit"});
+    CHECK(check_hint(
+              [&](std::int64_t rows) {
+                session.run(total, {{x, Tensor::zeros({rows, 1 << 18}, DType::f32, device)}});
+              },
+              4) == 1);
   }
 }
 
@@ -237,10 +241,8 @@ TEST_CASE("the rows of the message and available() count slots that came at diff
     session.run(train, feeds(1));
     const std::size_t available = session.available();
     CHECK(available == before);
-    const std::int64_t rows = hinted_rows(message([&] { session.run(train, feeds(40'000)); }));
-    REQUIRE(rows > 0);
-    CHECK_THROWS_AS(session.run(train, feeds(rows + 1)), OutOfMemory);
-    CHECK_NOTHROW(session.run(train, feeds(rows)));
+    const std::int64_t rows =
+        check_hint([&](std::int64_t count) { session.run(train, feeds(count)); }, 40'000);
     const auto planned = [&](std::int64_t count) {
       return graph.plan({train}, {{x, {count, 64}}, {y, {count}}}, device).reserved_bytes;
     };
@@ -291,10 +293,7 @@ TEST_CASE("nothing that a session has reserved ahead is promised to what it fetc
     };
     CHECK_NOTHROW(run(1));
     memory::release_cached(device);
-    const std::int64_t rows = hinted_rows(message([&] { run(80'000); }));
-    REQUIRE(rows > 0);
-    CHECK_THROWS_AS(run(rows + 1), OutOfMemory);
-    CHECK_NOTHROW(run(rows));
+    check_hint(run, 80'000);
   }
 }
 

@@ -4,17 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/kernels/workers.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/cross_entropy.h"
-#include "ebb/core/ops/index.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/graph/random.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
@@ -149,6 +140,19 @@ TEST_CASE("a run that is fed with an index out of range has not happened") {
       const DetectNan detect;
       CHECK_ERROR(run({c.call(cast(w, c.x.dtype()), i, false)}, bad), Error, c.text);
     }
+}
+
+TEST_CASE("class probabilities are no labels that could be checked") {
+  const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
+  const Tensor shares = Tensor::from({{-7.f, 0.5f, 9.f}, {0.f, 1.f, 0.f}});
+  const Tensor wanted = softmax_cross_entropy(x, shares);
+  Graph graph;
+  const Tensor fed = graph.placeholder("shares", DType::f32, {-1, 3});
+  const Tensor loss = softmax_cross_entropy(x, fed, {.check_labels = true});
+  CHECK(bit_equal(softmax_cross_entropy(x, shares, {.check_labels = true}), wanted));
+  CHECK(bit_equal(Session(graph).run(loss, {{fed, shares}}), wanted));
+  const DetectNan detect;
+  CHECK(bit_equal(Session(graph).run(loss, {{fed, shares}}), wanted));
 }
 
 TEST_CASE("the first index out of range is named, whichever thread meets one first") {

@@ -1,12 +1,7 @@
 // Each pass by itself, on small graphs, checked by the draft it leaves.
 #include "ebb/graph/passes/passes.h"
+#include "ebb/ebb.h"
 
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/parameters/parameters.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {

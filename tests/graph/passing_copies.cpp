@@ -1,14 +1,5 @@
 // Updates in place of a selection: refused if it is a copy that nobody can see afterwards.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/index.h"
-#include "ebb/core/ops/layout.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/line.h"
 

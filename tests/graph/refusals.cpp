@@ -1,11 +1,8 @@
 // Uses that a graph and its sessions refuse, and their state afterwards.
 #include <string>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/core/tensor/apply.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"

@@ -2,64 +2,32 @@
 #include <functional>
 
 #include "ebb/allocator/error.h"
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/core/tensor/apply.h"
-#include "ebb/core/tensor/gradient_context.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
 
-using Step = std::function<Tensor(const Parameters&)>;
-
 // Returns the parameters w = 2 and v = 3 after one step in either mode.
-std::vector<float> after(const Step& step, bool as_graph) {
-  Graph graph;
-  const Parameters p = as_graph ? Parameters(graph) : Parameters(Device::cpu());
-  const Tensor w = p.declare("w", {1}, initializers::constant(2));
-  const Tensor v = p.declare("v", {1}, initializers::constant(3));
-  const Tensor made = step(p);
-  if (!as_graph) return {w.item<float>(), v.item<float>()};
-  Session session(graph);
-  session.initialize(p);
-  session.run(made);
-  return {session.value(w).item<float>(), session.value(v).item<float>()};
+std::vector<float> after(const std::function<Tensor(const Parameters&)>& step, bool as_graph) {
+  InMode mode(as_graph);
+  mode.parameters.declare("w", {1}, initializers::constant(2));
+  mode.parameters.declare("v", {1}, initializers::constant(3));
+  mode.function([&] { return step(mode.parameters); })({});
+  return {mode["w"].item<float>(), mode["v"].item<float>()};
 }
 
-constexpr auto run_own = [](const KernelContext& c) -> Status {
-  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-  return {};
-};
 // Identity whose gradient rule returns x: the gradient by x is an older version of x.
 const OpDef own_op{.name = "own",
                    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
                    .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
-                   .cpu = {run_own},
-                   .cuda = copied<run_own>};
+                   .cpu = {copy_first},
+                   .cuda = copied<copy_first>};
 
 optim::Sgd sgd() { return optim::Sgd({.learning_rate = 0.1}); }
 
@@ -83,7 +51,7 @@ TEST_CASE("a gradient that is an older version of a variable is copied before it
 }
 
 TEST_CASE("what is computed under NoGrad is a constant in a graph too") {
-  const Step step = [](const Parameters& p) {
+  const auto step = [](const Parameters& p) {
     Tensor t;
     {
       const NoGrad no_grad;
@@ -97,7 +65,7 @@ TEST_CASE("what is computed under NoGrad is a constant in a graph too") {
 
 TEST_CASE("gradients without create_graph are constants in a graph too, with it they are not") {
   for (const bool create : {false, true}) {
-    const Step step = [create](const Parameters& p) {
+    const auto step = [create](const Parameters& p) {
       const Tensor w = p["w"];
       const Tensor inner = gradients(sum(square(w)), {w}, {.create_graph = create})[0];
       return sgd().minimize(sum(square(w - 0.1 * inner)), p);
@@ -113,21 +81,17 @@ TEST_CASE("gradients without create_graph are constants in a graph too, with it 
 }
 
 TEST_CASE("minimize returns the loss of before the step, also where that is a parameter itself") {
-  const Parameters p(Device::cpu());
-  const Tensor w = p.declare("w", {}, initializers::constant(3));
-  CHECK(sgd().minimize(w, p).item<float>() == 3);
-  Graph graph;
-  const Parameters q(graph);
-  const Tensor v = q.declare("v", {1}, initializers::constant(3));
-  const Tensor train = sgd().minimize(reshape(v, {}), q);
-  Session session(graph);
-  session.initialize(q);
-  CHECK(session.run(train).item<float>() == 3);
-  CHECK(session.value(v).item<float>() == Approx(2.9));
+  for (const bool as_graph : {false, true}) {
+    InMode mode(as_graph);
+    const Tensor w = mode.parameters.declare("w", {}, initializers::constant(3));
+    const auto step = mode.function([&] { return sgd().minimize(w, mode.parameters); });
+    CHECK(step({})[0].item<float>() == 3);
+    CHECK(mode["w"].item<float>() == Approx(2.9));
+  }
 }
 
 TEST_CASE("the result of minimize has no history in a graph, as eagerly") {
-  const Step step = [](const Parameters& p) {
+  const auto step = [](const Parameters& p) {
     const Tensor l = optim::Sgd({.learning_rate = 0}).minimize(sum(p["w"] * p["v"]), p);
     return sgd().minimize(sum(l * p["v"]), p);
   };
@@ -369,21 +333,6 @@ TEST_CASE(
   CHECK_THROWS_AS(session.run(step, {{given, Tensor::full({1, 3}, 2)}}), ShapeError);
   session.run(step, {{given, Tensor::full({4, 3}, 2)}});
   CHECK(session.value(p["w"]).to_vector<float>() == std::vector<float>(12, -2));
-}
-
-TEST_CASE(
-    "an outer tensor that recompute hands through keeps its history, beside what it computes") {
-  const Tensor w = Tensor::full({2}, 3).with_grad(), v = Tensor::full({2}, 4).with_grad();
-  const Tensor h = w * 2;
-  const Tensors y = recompute(
-      [&](const Tensors& in) -> Tensors {
-        return {in[0] * 5, h};
-      },
-      Tensors{v}, CallSite{"here", 1});
-  sum(y[0] + y[1]).backward();
-  CHECK(v.grad().to_vector<float>() == std::vector<float>{5, 5});
-  REQUIRE(w.grad().defined());
-  CHECK(w.grad().to_vector<float>() == std::vector<float>{2, 2});
 }
 
 TEST_CASE("state that is updated with something that has a history gets none") {

@@ -1,10 +1,8 @@
 // Values of a session: state and slots that start by themselves, copies, parts of files.
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/session.h"
+#include <atomic>
+#include <thread>
+
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
@@ -112,6 +110,23 @@ TEST_CASE("a session copies from another's, by handles or by full names", "[sess
   const Tensor before = one["a.w"];
   one.session.copy_from(one.session);
   CHECK(bit_equal(one["a.w"], before));
+}
+
+TEST_CASE(
+    "two threads that copy between two sessions to and fro do not wait for each other for ever",
+    "[session][concurrent]") {
+  NamedModel one(Seed{1}), two(Seed{2});
+  std::atomic<int> ready = 0;
+  const auto copy = [&](NamedModel& to, const NamedModel& from) {
+    ++ready;
+    while (ready < 2) std::this_thread::yield();
+    for (int i = 0; i < 20'000; ++i) to.session.copy_from(from.session);
+  };
+  for (NamedModel* each : {&one, &two}) each->session.initialize();
+  std::thread other([&] { copy(two, one); });
+  copy(one, two);
+  other.join();
+  CHECK(bit_equal(one["a.w"], two["a.w"]));
 }
 
 TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {

@@ -8,12 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
@@ -22,16 +18,11 @@ using namespace ebb;
 using ebb::tests::Bytes;
 using ebb::tests::ClassifierData;
 using ebb::tests::ClassifierGraph;
+using ebb::tests::reserved;
 
 namespace {
 
 constexpr std::int64_t kBatch = 8;
-
-// Returns the reserved bytes that are left once the cache is released.
-std::size_t reserved(const Device& device) {
-  memory::release_cached(device);
-  return memory::stats(device).reserved.current;
-}
 
 // Returns the losses of an eager training; before(i) is called before each step.
 template <class Before>
@@ -169,18 +160,9 @@ TEST_CASE("a session's close changes nothing of another's", "[row3]") {
   CHECK(losses == wanted);
 }
 
-namespace {
-constexpr auto run_dying = [](const KernelContext&) { return Status::fail("as it must"); };
-}  // namespace
-
 TEST_CASE("a session that dies by an exception gives everything back", "[row1][row2]") {
-  static const OpDef op{.name = "always_fails",
-                        .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
-                        .stateful = true,
-                        .cpu = {run_dying},
-                        .cuda = tests::copied<run_dying>};
   const ClassifierGraph model;
-  const Tensor failing = apply_one(op, {model.train}, {}, CallSite::here());
+  const Tensor failing = tests::failing(model.train);
   const ClassifierData data(kBatch);
   const std::size_t reserved_before = reserved(Device::cpu());
   const Bytes bytes;

@@ -10,12 +10,6 @@ namespace ebb::tests {
 
 inline constexpr std::int64_t kRows = 16;
 
-// Has dropout and Adam, so that its session holds values, moments, counts and random state.
-struct SuspendedModel : ClassifierGraph {
-  SuspendedModel() : ClassifierGraph(0.5) {}
-  Feeds feeds(const ClassifierData& data) const { return {{x, data.x}, {y, data.y}}; }
-};
-
 // A device without reserved address ranges: after resume() memory has other addresses.
 inline Device without_ranges() {
   return make_second_device({.captures_programs = true, .grows = false});
@@ -26,23 +20,38 @@ inline std::vector<Device> devices() {
           without_ranges()};
 }
 
-inline Session make(const SuspendedModel& model, const Device& device,
-                    SessionOptions options = {}) {
-  options.device = device;
-  options.seed = Seed{11};
-  Session session(model.graph, options);
-  session.initialize(model.parameters);
-  return session;
-}
+// A training with dropout and Adam, so that its session holds values, moments, counts and random
+// state, and the losses that it has if its session is never suspended.
+struct Lent {
+  static constexpr int kSteps = 8;
+  explicit Lent(const Device& device = Device::cpu(), SessionOptions options = {})
+      : options(options), data(kRows, device) {
+    this->options.device = device;
+    this->options.seed = Seed{11};
+    Session straight = make();
+    for (int i = 0; i < kSteps; ++i) wanted.push_back(run(straight));
+    straight.close();
+    session = make();
+  }
+  Session make() const {
+    Session made(model.graph, options);
+    made.initialize(model.parameters);
+    return made;
+  }
+  float run(Session& with) const { return with.run(model.train, feeds(model, data)).item<float>(); }
+  // Checks the next loss, or those of the next steps.
+  void check(float loss) { CHECK(loss == wanted[done++]); }
+  void steps(int count) {
+    for (int i = 0; i < count; ++i) check(run(session));
+  }
 
-inline std::vector<float> losses(const SuspendedModel& model, const Device& device, int steps) {
-  Session session = make(model, device);
-  const ClassifierData data(kRows, device);
-  std::vector<float> values;
-  for (int i = 0; i < steps; ++i)
-    values.push_back(session.run(model.train, model.feeds(data)).item<float>());
-  return values;
-}
+  SessionOptions options;
+  const ClassifierGraph model{0.5};
+  const ClassifierData data;
+  std::vector<float> wanted;
+  std::size_t done = 0;
+  Session session{model.graph};
+};
 
 inline bool is_empty(const Session& session) {
   const memory::Stats stats = session.stats();

@@ -5,23 +5,34 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/data/data_loader.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/dense.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 
 class Training {
  public:
-  virtual ~Training() = default;
-  virtual Tensor step(const Batch& batch) = 0;  // returns the loss
-  virtual void save(const std::string& file, const Resumable* loader) = 0;
-  virtual void restore(const std::string& file, Resumable* loader) = 0;
-  virtual std::vector<float> weights() = 0;
+  Training(bool as_graph, std::int64_t columns, const Device& device)
+      : mode_(as_graph, DType::f32, Seed{7}, {.device = device}),
+        hidden_(mode_.parameters.scope("hidden"), columns, 8, Activation::relu),
+        out_(mode_.parameters.scope("out"), 8, 4),
+        step_(mode_.function(
+            {{DType::f32, {-1, columns}}, {DType::i32, {-1}}},
+            [this](const Tensors& in) -> Tensors {
+              const Tensor scores = out_(dropout(hidden_(in[0]), 0.25, Phase::training));
+              return {optim::Adam({.learning_rate = 1e-2})
+                          .minimize(softmax_cross_entropy(scores, in[1]), mode_.parameters)};
+            })) {}
+
+  // Returns the loss.
+  Tensor step(const Batch& batch) { return step_({batch.input, batch.target})[0]; }
+  void save(const std::string& file, const Resumable* loader) {
+    loader ? mode_.save(file, *loader) : mode_.save(file);
+  }
+  void restore(const std::string& file, Resumable* loader) {
+    loader ? mode_.load(file, *loader) : mode_.load(file);
+  }
+  std::vector<float> weights() { return mode_["hidden.weight"].to_vector<float>(); }
 
   // Returns the losses of `steps` steps, over as many passes as they take.
   std::vector<float> train(DataLoader& loader, std::size_t steps) {
@@ -34,75 +45,16 @@ class Training {
     return losses;
   }
 
- protected:
-  struct Model {
-    Model(const Parameters& parameters, std::int64_t columns)
-        : hidden(parameters.scope("hidden"), columns, 8, Activation::relu),
-          out(parameters.scope("out"), 8, 4) {}
-    Tensor loss(const Tensor& x, const Tensor& y) const {
-      return softmax_cross_entropy(out(dropout(hidden(x), 0.25, Phase::training)), y);
-    }
-    models::Dense hidden, out;
-  };
-  const optim::Adam adam_{{.learning_rate = 1e-2}};
-};
-
-class GraphTraining final : public Training {
- public:
-  GraphTraining(std::int64_t columns, const Device& device)
-      : x_(graph_.placeholder("x", DType::f32, {-1, columns})),
-        y_(graph_.placeholder("y", DType::i32, {-1})),
-        parameters_(graph_, Seed{7}),
-        train_(adam_.minimize(Model(parameters_, columns).loss(x_, y_), parameters_)),
-        session_(graph_, {.device = device}) {
-    session_.initialize(parameters_);
-  }
-  Tensor step(const Batch& batch) override {
-    return session_.run(train_, {{x_, batch.input}, {y_, batch.target}});
-  }
-  void save(const std::string& file, const Resumable* loader) override {
-    loader ? session_.save(file, *loader) : session_.save(file);
-  }
-  void restore(const std::string& file, Resumable* loader) override {
-    loader ? session_.restore(file, *loader) : session_.restore(file);
-  }
-  std::vector<float> weights() override {
-    return session_.value(parameters_["hidden.weight"]).to_vector<float>();
-  }
-
  private:
-  Graph graph_;
-  const Tensor x_, y_;
-  const Parameters parameters_;
-  const Tensor train_;
-  Session session_;
-};
-
-class EagerTraining final : public Training {
- public:
-  EagerTraining(std::int64_t columns, const Device& device)
-      : parameters_(device, Seed{7}), model_(parameters_, columns) {}
-  Tensor step(const Batch& batch) override {
-    return adam_.minimize(model_.loss(batch.input, batch.target), parameters_);
-  }
-  void save(const std::string& file, const Resumable* loader) override {
-    loader ? parameters_.save(file, *loader) : parameters_.save(file);
-  }
-  void restore(const std::string& file, Resumable* loader) override {
-    loader ? parameters_.load(file, *loader) : parameters_.load(file);
-  }
-  std::vector<float> weights() override { return parameters_["hidden.weight"].to_vector<float>(); }
-
- private:
-  const Parameters parameters_;
-  const Model model_;
+  InMode mode_;
+  const models::Dense hidden_, out_;
+  const InMode::Function step_;
 };
 
 inline constexpr const char* kModes[] = {"graph", "eager"};
 inline std::unique_ptr<Training> make_training(const std::string& mode, std::int64_t columns,
                                                const Device& device) {
-  if (mode == "graph") return std::make_unique<GraphTraining>(columns, device);
-  return std::make_unique<EagerTraining>(columns, device);
+  return std::make_unique<Training>(mode == "graph", columns, device);
 }
 
 inline DataSet samples(std::int64_t count, std::int64_t columns) {

@@ -1,20 +1,9 @@
 // A small DCGAN: a generator of transposed convolutions against a discriminator of convolutions
 // (Radford, Metz & Chintala, ICLR 2016).
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/conv.h"
-#include "ebb/models/dense.h"
-#include "ebb/models/norm.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
@@ -94,43 +83,39 @@ TEST_CASE("an adversarial game of convolutions is played alike in both modes, bi
     noise.push_back(normal({batch, kNoise}, {.device = Device::cpu()}));
   }
 
-  const Parameters params(Device::cpu(), Seed{7});
-  const Game eager(params);
-  Tensors losses;
-  for (std::size_t round = 0; round < kRounds; ++round) {
-    losses.push_back(eager.train_discriminator(images[round], noise[round]));
-    losses.push_back(eager.train_generator(noise[round]));
+  const auto play = [&](bool as_graph) {
+    InMode mode(as_graph, DType::f32, Seed{7}, {.passes = false});
+    const Game game(mode.parameters);
+    const Spec of_images{DType::f32, {kOpen, 1, 12, 12}}, of_noise{DType::f32, {kOpen, kNoise}};
+    const auto of_discriminator = mode.function(
+        {of_images, of_noise},
+        [&](const Tensors& in) -> Tensors { return {game.train_discriminator(in[0], in[1])}; });
+    const auto of_generator = mode.function(
+        {of_noise}, [&](const Tensors& in) -> Tensors { return {game.train_generator(in[0])}; });
+    const auto made = mode.function({of_noise}, [&](const Tensors& in) -> Tensors {
+      return {game.generator(in[0], Phase::inference)};
+    });
+    const auto before = mode.values();
+    Tensors results;
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      results.push_back(of_discriminator({images[round], noise[round]})[0]);
+      results.push_back(of_generator({noise[round]})[0]);
+    }
+    results.push_back(made({noise[0]})[0]);
+    CHECK(results.back().shape() == Shape{batch, 1, 12, 12});
+    for (const auto& [name, tensor] : mode.parameters.entries()) {
+      CAPTURE(name);
+      results.push_back(mode[name].clone());
+      CHECK_FALSE(bit_equal(results.back(), before.at(name)));
+    }
+    return results;
+  };
+  const Tensors eager = play(false), recorded = play(true);
+  REQUIRE(eager.size() == recorded.size());
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    CAPTURE(i);
+    CHECK(bit_equal(eager[i], recorded[i]));
   }
-
-  Graph graph;
-  const Tensor some_images = graph.placeholder("images", DType::f32, {kOpen, 1, 12, 12}),
-               some_noise = graph.placeholder("noise", DType::f32, {kOpen, kNoise});
-  const Parameters symbolic(graph, Seed{7});
-  const Game recorded(symbolic);
-  const Tensor of_discriminator = recorded.train_discriminator(some_images, some_noise),
-               of_generator = recorded.train_generator(some_noise),
-               made = recorded.generator(some_noise, Phase::inference);
-  Session session(graph, {.passes = false});
-  session.initialize(symbolic);
-  for (std::size_t round = 0; round < kRounds; ++round) {
-    CAPTURE(round);
-    const Feeds feeds{{some_images, images[round]}, {some_noise, noise[round]}};
-    CHECK(bit_equal(session.run(of_discriminator, feeds), losses[2 * round]));
-    CHECK(
-        bit_equal(session.run(of_generator, {{some_noise, noise[round]}}), losses[2 * round + 1]));
-  }
-  const Tensor drawn = eager.generator(noise[0], Phase::inference);
-  CHECK(drawn.shape() == Shape{batch, 1, 12, 12});
-  CHECK(bit_equal(session.run(made, {{some_noise, noise[0]}}), drawn));
-  std::size_t moved = 0;
-  const Parameters fresh(Device::cpu(), Seed{7});
-  const Game untrained(fresh);
-  for (const auto& [name, tensor] : symbolic.entries()) {
-    CAPTURE(name);
-    CHECK(bit_equal(session.value(tensor), params[name]));
-    moved += bit_equal(params[name], fresh[name]) ? 0 : 1;
-  }
-  CHECK(moved == params.entries().size());
 }
 
 }  // namespace ebb::tests

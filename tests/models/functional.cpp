@@ -1,26 +1,10 @@
 // Models called with substituted weights, trained in part, and described.
 #include <sstream>
 
-#include "ebb/core/autodiff/check_gradient.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/dense.h"
-#include "ebb/models/mlp.h"
-#include "ebb/models/norm.h"
-#include "ebb/models/summary.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/average.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
@@ -111,21 +95,17 @@ TEST_CASE("the gradient through a step is that of the closed form, in both modes
     CHECK(bias[0] == Approx(expected[2]).epsilon(1e-12));
   };
 
-  const Parameters eager(Device::cpu(), Seed{1}, DType::f64);
-  make(eager);
-  const Tensors leaves = {values[0].with_grad(), values[1].with_grad()};
-  check(gradients(adapted_loss(eager, make, leaves, support, query), leaves));
-
-  Graph graph;
-  const Parameters symbolic(graph, Seed{1}, DType::f64);
-  make(symbolic);
-  const Tensors variables = symbolic.tensors();
-  const Tensors slopes =
-      gradients(adapted_loss(symbolic, make, variables, support, query), variables);
-  Session session(graph);
-  session.assign(variables[0], values[0]);
-  session.assign(variables[1], values[1]);
-  check(session.run(slopes));
+  for (const bool as_graph : {false, true}) {
+    InMode mode(as_graph, DType::f64);
+    make(mode.parameters);
+    const auto slopes = mode.function({}, [&](const Tensors&) {
+      const Tensors weights = mode.parameters.tensors();
+      return gradients(adapted_loss(mode.parameters, make, weights, support, query), weights);
+    });
+    mode.assign("weight", values[0]);
+    mode.assign("bias", values[1]);
+    check(slopes({}));
+  }
 }
 
 TEST_CASE("the gradient through a step of deeper models is that of differences", "[with]") {

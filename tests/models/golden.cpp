@@ -1,19 +1,10 @@
 // Forward pass, gradients and ten steps of Adam of the models, against PyTorch's
 // (tests/golden/make_models.py).
 #include "ebb/tests/golden/golden.h"
+#include "ebb/ebb.h"
 
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/pool.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/attention.h"
-#include "ebb/models/classifier.h"
-#include "ebb/models/conv.h"
-#include "ebb/models/embedding.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
@@ -118,90 +109,52 @@ struct AttentionProblem {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[models]", MlpProblem,
-                   LstmProblem, ConvProblem, GeneratorProblem, AttentionProblem) {
-  const DType dtype = GENERATE(DType::f32, DType::f64);
-  const Golden golden(TestType::file(dtype));
-  const Tensor x = golden["x"], y = golden["y"];
-  const double near = tolerance(dtype);
-  CAPTURE(golden.path());
-
-  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-  const TestType problem(parameters);
-  parameters.load(golden.path());
-
-  const Tensors forward = problem.forward(x, y);
-  const std::vector<std::string> names = problem.outputs();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    CAPTURE(names[i]);
-    CHECK(distance(forward[i], golden[names[i]]) < near);
-  }
-  forward.back().backward();
-  for (const auto& [name, tensor] : parameters.entries()) {
-    if (!is_determined(name)) continue;
-    CAPTURE(name);
-    CHECK(distance(tensor.grad(), golden["gradient." + name]) < near);
-  }
-  parameters.zero_grad();
-
-  const optim::Adam adam({.learning_rate = 0.01});
-  std::vector<double> losses;
-  for (int step = 0; step < kSteps; ++step)
-    losses.push_back(values_of(adam.minimize(problem.forward(x, y).back(), parameters))[0]);
-  CHECK(distance(losses, values_of(golden["losses"])) < near);
-  for (const auto& [name, tensor] : parameters.entries()) {
-    if (!is_determined(name)) continue;
-    CAPTURE(name);
-    CHECK(distance(tensor, golden["after." + name]) < tolerance_after(dtype));
-  }
-}
-
-TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[models]",
+TEMPLATE_TEST_CASE("a model computes and learns what PyTorch's does, in both modes", "[models]",
                    MlpProblem, LstmProblem, ConvProblem, GeneratorProblem, AttentionProblem) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
+  const bool as_graph = GENERATE(false, true);
   const Golden golden(TestType::file(dtype));
   const double near = tolerance(dtype);
-  CAPTURE(golden.path());
+  CAPTURE(golden.path(), as_graph);
+  const Tensors batch = {golden["x"], golden["y"]};
+  std::vector<Spec> specs;
+  for (const Tensor& tensor : batch) {
+    specs.push_back({tensor.dtype(), tensor.shape()});
+    specs.back().shape.set(0, kOpen);
+  }
 
-  Graph graph;
-  Shape x_shape = golden["x"].shape(), y_shape = golden["y"].shape();
-  x_shape.set(0, kOpen);
-  y_shape.set(0, kOpen);
-  const Tensor x = graph.placeholder("x", golden["x"].dtype(), x_shape);
-  const Tensor y = graph.placeholder("y", golden["y"].dtype(), y_shape);
-  const Parameters parameters(graph, Seed{1}, dtype);
+  InMode mode(as_graph, dtype);
+  const Parameters& parameters = mode.parameters;
   const TestType problem(parameters);
-  const Tensors forward = problem.forward(x, y);
-  Tensors inputs;
-  for (const auto& entry : parameters.entries()) inputs.push_back(entry.tensor);
-  const Tensors dparameters = gradients(forward.back(), inputs);
-  const Tensor train = optim::Adam({.learning_rate = 0.01}).minimize(forward.back(), parameters);
+  const optim::Adam adam({.learning_rate = 0.01});
+  const auto forward =
+      mode.function(specs, [&](const Tensors& in) { return problem.forward(in[0], in[1]); });
+  const auto gradient = mode.function(specs, [&](const Tensors& in) {
+    return gradients(problem.forward(in[0], in[1]).back(), parameters.tensors());
+  });
+  const auto train = mode.function(specs, [&](const Tensors& in) -> Tensors {
+    return {adam.minimize(problem.forward(in[0], in[1]).back(), parameters)};
+  });
+  mode.load(golden.path());
 
-  Session session(graph);
-  session.initialize(parameters);
-  session.restore(golden.path());
-  const Feeds feeds = {{x, golden["x"]}, {y, golden["y"]}};
-
-  const Tensors outputs = session.run(forward, feeds);
+  const Tensors outputs = forward(batch), computed = gradient(batch);
   const std::vector<std::string> names = problem.outputs();
   for (std::size_t i = 0; i < names.size(); ++i) {
     CAPTURE(names[i]);
     CHECK(distance(outputs[i], golden[names[i]]) < near);
   }
-  const Tensors computed = session.run(dparameters, feeds);
   for (std::size_t i = 0; i < computed.size(); ++i) {
-    if (!is_determined(parameters.entries()[i].name)) continue;
-    CAPTURE(parameters.entries()[i].name);
-    CHECK(distance(computed[i], golden["gradient." + parameters.entries()[i].name]) < near);
+    const std::string& name = parameters.entries()[i].name;
+    CAPTURE(name);
+    if (is_determined(name)) CHECK(distance(computed[i], golden["gradient." + name]) < near);
   }
   std::vector<double> losses;
-  for (int step = 0; step < kSteps; ++step)
-    losses.push_back(values_of(session.run(train, feeds))[0]);
+  for (int step = 0; step < kSteps; ++step) losses.push_back(values_of(train(batch)[0])[0]);
   CHECK(distance(losses, values_of(golden["losses"])) < near);
   for (const auto& [name, tensor] : parameters.entries()) {
-    if (!is_determined(name)) continue;
     CAPTURE(name);
-    CHECK(distance(session.value(tensor), golden["after." + name]) < tolerance_after(dtype));
+    if (is_determined(name))
+      CHECK(distance(mode[name], golden["after." + name]) < tolerance_after(dtype));
   }
 }
 

@@ -1,59 +1,13 @@
 // Behaviour that GRUs alone have; the rest is in recurrent.cpp.
-#include "ebb/models/gru.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/tests/catch.h"
+#include "ebb/ebb.h"
+#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
-
-TEST_CASE("a length that cannot be makes its row of a GRU NaN and no other, gradients too",
-          "[models]") {
-  const Parameters parameters(Device::cpu(), Seed{3});
-  const models::Gru gru(parameters, 3, {.hidden = 5, .layers = 2});
-  const Tensor x = normal({3, 6, 3}).with_grad();
-  for (const int wrong : {-1, 7}) {
-    const models::GruOutput out = gru(x, {.lengths = Tensor::from({6, wrong, 6})});
-    for (const Tensor& part : {out.sequence[1], out.hidden[0][1]})
-      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(std::isnan(value));
-    CHECK(bit_equal(out.sequence[2], gru(x).sequence[2]));
-    const Tensor dx = gradients(sum(out.sequence), {x})[0];
-    for (const float value : reshape(dx[1], {-1}).to_vector<float>()) CHECK(std::isnan(value));
-    for (const float value : reshape(dx[2], {-1}).to_vector<float>()) CHECK(!std::isnan(value));
-  }
-  // With one layer and with one step, NaN comes neither from a layer below nor from a step before.
-  const models::Gru plain(parameters.scope("plain"), 3, {.hidden = 5});
-  for (const Tensor& sequence : {x, slice(x, 0, 1, {.axis = 1})}) {
-    const Tensor leaf = sequence.detach().with_grad();
-    const Tensor out = plain(leaf, {.lengths = Tensor::from({1, -1, 1})}).sequence;
-    const Tensor dx = gradients(sum(out), {leaf})[0];
-    for (const Tensor& part : {out[1], dx[1]})
-      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(std::isnan(value));
-    for (const Tensor& part : {out[2], dx[2]})
-      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(!std::isnan(value));
-  }
-}
-
-TEST_CASE("steps of a GRU one by one are what the sequence gives", "[models]") {
-  const auto values = [](const Shape& shape) { return normal(shape, {.dtype = DType::f64}); };
-  const GruWeights weights = {values({3, 15}), values({5, 15}), values({20})};
-  const Tensor x = values({2, 4, 3});
-  Tensor state;
-  for (int t = 0; t < 4; ++t) state = gru_cell(select(x, 1, t), state, weights);
-  CHECK(distance(state, gru(x, {&weights, 1}).hidden[0]) < 1e-14);
-  const int line = __LINE__ + 1;
-  const auto wrong = [&] { return gru_cell(x, state, weights); };
-  CHECK_ERROR(wrong(), ShapeError, "[gru_cell] takes x [batch, in]");
-  CHECK_ERROR(wrong(), ShapeError, "gru.cpp:" + std::to_string(line));
-}
 
 TEST_CASE("a GRU starts within 1 / sqrt(hidden), its biases too", "[models]") {
   const Parameters parameters(Device::cpu(), Seed{4});
@@ -71,11 +25,10 @@ TEST_CASE("what a GRU refuses is of the caller's line, one way and both", "[mode
   const bool both = GENERATE(false, true);
   const Parameters parameters(Device::cpu());
   const models::Gru gru(parameters, 3, {.hidden = 5, .bidirectional = both});
-  const int line = __LINE__ + 1;
-  const auto wrong = [&](const Tensor& x) { return gru(x, Phase::inference, Tensor::zeros({1})); };
-  CHECK_ERROR(wrong(Tensor::zeros({2, 3})), ShapeError, "[gru] takes x [batch, time, in]");
-  CHECK_ERROR(wrong(Tensor::zeros({2, 3})), ShapeError, "gru.cpp:" + std::to_string(line));
-  CHECK_ERROR(wrong(Tensor::zeros({2, 4, 3})), ShapeError, "gru.cpp:" + std::to_string(line));
+  const Tensor hidden = Tensor::zeros({1});
+  CHECK_ERROR_HERE(gru(Tensor::zeros({2, 3}), Phase::inference, hidden), ShapeError,
+                   "[gru] takes x [batch, time, in]");
+  CHECK_ERROR_HERE(gru(Tensor::zeros({2, 4, 3}), Phase::inference, hidden), ShapeError, "[gru]");
 }
 
 TEST_CASE("a GRU of one layer has nothing to drop, and draws nothing", "[models]") {
@@ -90,29 +43,15 @@ TEST_CASE("a GRU of one layer has nothing to drop, and draws nothing", "[models]
   CHECK(bit_equal(normal({3}), next));
 }
 
-TEST_CASE("a GRU without steps hands its initial state on, and that one's gradient back",
-          "[models]") {
-  const bool with_lengths = GENERATE(false, true);
-  const Parameters parameters(Device::cpu(), Seed{3});
-  const models::Gru gru(parameters, 3, {.hidden = 5, .layers = 2});
-  const Tensor x = Tensor::zeros({2, 0, 3}), hidden = normal({2, 2, 5}).with_grad();
-  const Tensor lengths = with_lengths ? Tensor::from({0, 0}) : Tensor();
-  const models::GruOutput out = gru(x, {.hidden = hidden, .lengths = lengths});
-  CHECK(out.sequence.shape() == Shape{2, 0, 5});
-  CHECK(bit_equal(out.hidden, hidden));
-  CHECK(bit_equal(gradients(sum(out.hidden * hidden.detach()), {hidden})[0], hidden));
-  CHECK(bit_equal(gru(x, {.lengths = lengths}).hidden, Tensor::zeros({2, 2, 5})));
-}
-
 TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
   const auto leaf = [](const Shape& shape) { return normal(shape).with_grad(); };
   const GruWeights weights = {leaf({64, 192}), leaf({64, 192}), leaf({256})};
   const Tensor x = leaf({4, 6, 64});
   const auto peak = [&](const Tensors& inputs) {
     const Tensor loss = sum(gru(x, {&weights, 1}).sequence);
-    const memory::PeakScope scope(Device::cpu());
+    const Bytes pass;
     gradients(loss, inputs);
-    return scope.bytes();
+    return pass.peak();
   };
   const std::size_t bytes = weights.input.bytes() + weights.recurrent.bytes();
   CHECK(peak({x, weights.input, weights.recurrent}) >= peak({x}) + bytes);
@@ -120,10 +59,9 @@ TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
   const auto peak_of = [&](bool is_temporary) {
     const Tensor given = leaf({4, 6, 64});
     const Tensor loss = sum(gru(is_temporary ? given * 2 : given, {&weights, 1}).sequence);
-    const std::size_t before = memory::stats(Device::cpu()).allocated.current;
-    const memory::PeakScope scope(Device::cpu());
+    const Bytes pass;
     gradients(loss, {given});
-    return scope.bytes() - before;
+    return pass.peak();
   };
   CHECK(peak_of(true) + x.bytes() == peak_of(false));
 }

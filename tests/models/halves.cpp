@@ -3,16 +3,10 @@
 #include <functional>
 #include <tuple>
 
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
@@ -54,41 +48,22 @@ HalfTask mean_of_sequence(DType dtype) {
 
 const optim::Adam kAdam({.learning_rate = 1e-2});
 
-Doubles train_eagerly(const HalfTask& task, DType dtype, int steps) {
-  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-  const Loss loss = task.model(parameters);
+Doubles losses_of(const HalfTask& task, DType dtype, int steps, bool as_graph = false) {
+  InMode mode(as_graph, dtype);
+  const Loss loss = task.model(mode.parameters);
+  const auto train = mode.function({{dtype, task.x.shape()}, {task.y.dtype(), task.y.shape()}},
+                                   [&](const Tensors& in) -> Tensors {
+                                     return {kAdam.minimize(loss(in[0], in[1]), mode.parameters)};
+                                   });
   Doubles losses;
   for (int i = 0; i < steps; ++i)
-    losses.push_back(
-        cast(kAdam.minimize(loss(task.x, task.y), parameters), DType::f64).item<double>());
-  return losses;
-}
-
-Doubles train_as_graph(const HalfTask& task, DType dtype, int steps) {
-  Graph graph;
-  const Parameters parameters(graph, Seed{1}, dtype);
-  const Tensor x = graph.placeholder("x", dtype, task.x.shape()),
-               y = graph.placeholder("y", task.y.dtype(), task.y.shape());
-  const Tensor train = kAdam.minimize(task.model(parameters)(x, y), parameters);
-  Session session(graph);
-  session.initialize(parameters);
-  const memory::Plan plan =
-      graph.plan({train}, {{x, task.x.shape()}, {y, task.y.shape()}}, Device::cpu());
-  Doubles losses;
-  for (int i = 0; i < steps; ++i)
-    losses.push_back(
-        cast(session.run(train, {{x, task.x}, {y, task.y}}), DType::f64).item<double>());
-  CHECK(session.stats().allocated.peak == plan.peak_bytes);
+    losses.push_back(cast(train({task.x, task.y})[0], DType::f64).item<double>());
   return losses;
 }
 
 // Bytes of tensors that a backward pass will read.
 std::size_t kept_bytes(DType dtype) {
-  const auto held = [] {
-    return memory::stats(Device::cpu())
-        .by_category[static_cast<std::size_t>(memory::Category::activation)]
-        .current;
-  };
+  const auto held = [] { return Bytes().of(memory::Category::activation); };
   const Parameters parameters(Device::cpu(), Seed{1}, dtype);
   const models::Mlp mlp(parameters, {256, 512, 512, 256});
   const Tensor x = Tensor::full({128, 256}, 0.5, dtype);
@@ -105,12 +80,12 @@ TEST_CASE("Models of 16 bits learn, and the same in both modes", "[models][half]
          {std::tuple(&larger_of_two, 80, 0.25), std::tuple(&mean_of_sequence, 60, 0.02)}) {
       CAPTURE(name(dtype), steps);
       const HalfTask task = make(dtype);
-      const Doubles losses = train_eagerly(task, dtype, steps);
-      CHECK(train_as_graph(task, dtype, steps) == losses);
+      const Doubles losses = losses_of(task, dtype, steps);
+      CHECK(losses_of(task, dtype, steps, true) == losses);
       CHECK(losses.back() < enough);
       CHECK(losses.back() < losses.front() / 2);
       // The losses are near to float's, whose initial values differ by rounding alone.
-      const Doubles single = train_eagerly(make(DType::f32), DType::f32, steps);
+      const Doubles single = losses_of(make(DType::f32), DType::f32, steps);
       CHECK(std::abs(losses.front() - single.front()) < 0.02 * (1 + single.front()));
       CHECK(std::abs(losses.back() - single.back()) < 0.1 * single.front());
     }

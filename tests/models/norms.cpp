@@ -1,16 +1,9 @@
 // Normalisations against PyTorch's (tests/golden/make_models.py), and running statistics.
-#include "ebb/models/norm.h"
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/graph/session.h"
-#include "ebb/optim/adam.h"
-#include "ebb/tests/catch.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/in_mode.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -34,70 +27,53 @@ struct Norms {
 
 }  // namespace
 
-TEST_CASE("normalisations in eager compute and learn what PyTorch's do", "[models]") {
+TEST_CASE("normalisations compute and learn what PyTorch's do, in both modes", "[models]") {
   const DType dtype = GENERATE(DType::f32, DType::f64);
+  const bool as_graph = GENERATE(false, true);
   const Golden golden(std::string("norms_") + name(dtype));
   const double near = tolerance(dtype);
-  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  InMode mode(as_graph, dtype);
+  const Parameters& parameters = mode.parameters;
   const Norms model(parameters);
-  parameters.load(golden.path());
-  const Tensor x = golden["x"].with_grad(), y = golden["y"];
   const optim::Adam adam({.learning_rate = 0.01});
-  std::vector<double> losses;
-  for (int step = 0; step < 10; ++step) {
-    const Tensor out = model(x, Phase::training), loss = mse(out, y);
-    losses.push_back(values_of(loss)[0]);
-    if (step == 0) {
-      CHECK(distance(out, golden["output"]) < near);
-      Tensors of = {x};
-      for (const auto& entry : parameters.entries()) of.push_back(entry.tensor);
-      const Tensors g = gradients(loss, of, {.retain_graph = true});
-      CHECK(distance(g[0], golden["gradient.x"]) < tolerance_of_gradients(dtype));
-      for (std::size_t i = 1; i < g.size(); ++i) {
-        const std::string& name = parameters.entries()[i - 1].name;
-        INFO(name);
-        CHECK(distance(g[i], golden["gradient." + name]) < tolerance_of_gradients(dtype));
-      }
+  const std::vector<Spec> specs(2, {dtype, {-1, 6, 5}});
+  const auto evaluate = mode.function(
+      specs, [&](const Tensors& in) -> Tensors { return {model(in[0], Phase::inference)}; });
+  const auto train = mode.function(specs, [&](const Tensors& in) -> Tensors {
+    return {adam.minimize(mse(model(in[0], Phase::training), in[1]), parameters)};
+  });
+  mode.load(golden.path());
+  const Tensors batch = {golden["x"], golden["y"]};
+  // Evaluation updates nothing; a training step updates once.
+  static_cast<void>(evaluate(batch));
+  CHECK(bit_equal(mode["batch.running_mean"], golden["batch.running_mean"]));
+  if (!as_graph) {
+    const Parameters copy(Device::cpu(), Seed{1}, dtype);
+    const Norms of_copy(copy);
+    copy.load(golden.path());
+    Tensors of = {batch[0].with_grad()};
+    const Tensor out = of_copy(of[0], Phase::training);
+    CHECK(distance(out, golden["output"]) < near);
+    std::vector<std::string> names = {"x"};
+    for (const auto& entry : copy.entries()) {
+      of.push_back(entry.tensor);
+      names.push_back(entry.name);
     }
-    adam.minimize(loss, parameters);
+    const Tensors g = gradients(mse(out, batch[1]), of);
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      INFO(names[i]);
+      CHECK(distance(g[i], golden["gradient." + names[i]]) < tolerance_of_gradients(dtype));
+    }
   }
-  CHECK(distance(losses, values_of(golden["losses"])) < near);
-  for (const auto* list : {&parameters.entries(), &parameters.states()})
-    for (const auto& [name, tensor] : *list) {
-      INFO(name);
-      CHECK(distance(tensor, golden["after." + name]) < near);
-    }
-  CHECK(distance(model(x, Phase::inference), golden["evaluated"]) < near);
-}
-
-TEST_CASE("normalisations in a session compute and learn what PyTorch's do", "[models]") {
-  const DType dtype = GENERATE(DType::f32, DType::f64);
-  const Golden golden(std::string("norms_") + name(dtype));
-  const double near = tolerance(dtype);
-  Graph graph;
-  const Tensor x = graph.placeholder("x", dtype, {-1, 6, 5}),
-               y = graph.placeholder("y", dtype, {-1, 6, 5});
-  const Parameters parameters(graph, Seed{1}, dtype);
-  const Norms model(parameters);
-  const Tensor out = model(x, Phase::training), evaluated = model(x, Phase::inference);
-  const Tensor train = optim::Adam({.learning_rate = 0.01}).minimize(mse(out, y), parameters);
-  Session session(graph);
-  session.initialize(parameters);
-  session.restore(golden.path());
-  const Feeds feeds = {{x, golden["x"]}, {y, golden["y"]}};
-  const auto state = [&](const char* name) { return session.value(parameters[name]); };
-  // Evaluation updates nothing; a training step updates once, in its own run.
-  static_cast<void>(session.run(evaluated, feeds));
-  CHECK(bit_equal(state("batch.running_mean"), golden["batch.running_mean"]));
   std::vector<double> losses;
-  for (int step = 0; step < 10; ++step) losses.push_back(values_of(session.run(train, feeds))[0]);
+  for (int step = 0; step < 10; ++step) losses.push_back(values_of(train(batch)[0])[0]);
   CHECK(distance(losses, values_of(golden["losses"])) < near);
   for (const auto* list : {&parameters.entries(), &parameters.states()})
     for (const auto& [name, tensor] : *list) {
       INFO(name);
-      CHECK(distance(session.value(tensor), golden["after." + name]) < near);
+      CHECK(distance(mode[name], golden["after." + name]) < near);
     }
-  CHECK(distance(session.run(evaluated, feeds), golden["evaluated"]) < near);
+  CHECK(distance(evaluate(batch)[0], golden["evaluated"]) < near);
 }
 
 TEST_CASE("the running statistics of 16 bits are f32, and those of a batch enter them",
@@ -121,35 +97,26 @@ TEST_CASE("a batch of none leaves running statistics as they were, in both modes
   const DType dtype = GENERATE(DType::f32, DType::f64, DType::bf16);
   const Tensor none = Tensor::zeros({0, 2, 3}, dtype),
                some = cast(Tensor::from({1.f, 3.f, 5.f, 2.f, 2.f, 8.f}, {1, 2, 3}), dtype);
-  const Parameters eager(Device::cpu(), Seed{1}, dtype);
-  const models::BatchNorm norm(eager, 2);
-  Graph graph;
-  const Tensor x = graph.placeholder("x", dtype, {-1, 2, 3});
-  const Parameters declared(graph, Seed{1}, dtype);
-  const Tensor y = models::BatchNorm(declared, 2)(x, Phase::training);
-  Session session(graph);
-  session.initialize();
+  const bool as_graph = GENERATE(false, true);
+  InMode mode(as_graph, dtype);
+  const models::BatchNorm norm(mode.parameters, 2);
+  const auto train = mode.function({{dtype, {-1, 2, 3}}}, [&](const Tensors& in) -> Tensors {
+    return {norm(in[0], Phase::training)};
+  });
   for (const Tensor& batch : {none, some, none}) {
-    CAPTURE(batch.shape().to_string());
-    const Tensor mean = eager["running_mean"].clone(), variance = eager["running_variance"].clone();
-    CHECK(norm(batch, Phase::training).shape() == batch.shape());
-    CHECK(session.run(y, {{x, batch}}).shape() == batch.shape());
-    for (const auto& [name, before] :
-         {std::pair{"running_mean", mean}, std::pair{"running_variance", variance}}) {
-      CHECK(bit_equal(eager[name], before) == (batch.size(0) == 0));
-      CHECK(distance(session.value(declared[name]), eager[name]) < 1e-6);
-    }
+    CAPTURE(batch.shape().to_string(), as_graph);
+    const auto before = mode.values();
+    CHECK(train({batch})[0].shape() == batch.shape());
+    for (const char* name : {"running_mean", "running_variance"})
+      CHECK(bit_equal(mode[name], before.at(name)) == (batch.size(0) == 0));
   }
 }
 
 TEST_CASE("a batch norm whose step fails, and one without elements enough, say so", "[models]") {
   const Parameters parameters(Device::cpu());
   const models::BatchNorm norm(parameters, 3);
-  const int run = __LINE__ + 1;
-  const auto wrong = [&] { return norm(Tensor::zeros({1, 3}), Phase::training); };
-  CHECK_ERROR(wrong(), ShapeError,
-              "[batch_norm] takes more than one element of each channel: one has no variance");
-  CHECK_ERROR(wrong(), ShapeError, ":" + std::to_string(run) + ")");
+  CHECK_ERROR_HERE(norm(Tensor::zeros({1, 3}), Phase::training), ShapeError,
+                   "[batch_norm] takes more than one element of each channel: one has no variance");
   CHECK(values_of(parameters["running_variance"]) == std::vector<double>(3, 1));
   CHECK_ERROR(norm(Tensor::zeros({2, 4}), Phase::training), ShapeError, "[batch_norm] ");
   CHECK_ERROR(norm(Tensor::zeros({2, 4})), ShapeError, "[batch_norm] scale and shift must be [4]");
@@ -158,9 +125,7 @@ TEST_CASE("a batch norm whose step fails, and one without elements enough, say s
               "[group_norm] channels = 6 is no multiple of groups = 4");
   CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {0}), Error,
               "[layer_norm] a size = 0 is below 1");
-  const int negative = __LINE__ + 1;
-  const auto of_negative = [&] { return models::LayerNorm(parameters.scope("l"), -3); };
-  CHECK_ERROR(of_negative(), Error, "norms.cpp:" + std::to_string(negative) + ")");
+  CHECK_ERROR_HERE(models::LayerNorm(parameters.scope("l"), -3), Error, "");
   CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {}), Error,
               "[layer_norm] the number of axes = 0 is below 1");
   const models::BatchNorm last(parameters.scope("b"), 4, {.axis = 2});

@@ -2,22 +2,11 @@
 // (tests/golden/make_recurrent.py).
 #include <cmath>
 
-#include "ebb/core/autodiff/reverse.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/sequence.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/gru.h"
-#include "ebb/models/lstm.h"
-#include "ebb/tests/catch.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/in_mode.h"
 #include "ebb/tests/line.h"
 
 namespace ebb::tests {
@@ -91,62 +80,36 @@ struct Problem {
 }  // namespace
 
 TEMPLATE_TEST_CASE(
-    "sequences of their own lengths are gone through as PyTorch's packed ones, eagerly", "[models]",
-    OfLstm, OfGru) {
-  const DType dtype = GENERATE(DType::f32, DType::f64);
-  const bool both = GENERATE(false, true);
-  const Poisoned poisoned;  // nothing behind an end is read before it is written
-  const Golden golden(std::string("recurrent_") + name(dtype));
-  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-  const Problem<TestType> problem(parameters, golden, both);
-  parameters.load(golden.path());
-  const Tensor x = problem.of("x").with_grad();
-  Tensors states;
-  for (std::size_t i = 0; i < TestType::kStates; ++i)
-    states.push_back(problem.of(problem.initial(i)).with_grad());
-  const Tensors outputs = problem.run(x, states, problem.of("lengths"));
-  problem.check(outputs, dtype);
-  problem.loss(outputs).backward();
-  problem.check_gradient(x.grad(), problem.prefix + "x", dtype);
-  for (std::size_t i = 0; i < TestType::kStates; ++i)
-    problem.check_gradient(states[i].grad(), problem.prefix + problem.initial(i), dtype);
-  for (const auto& [name, tensor] : parameters.entries())
-    problem.check_gradient(tensor.grad(), name, dtype);
-}
-
-TEMPLATE_TEST_CASE(
-    "sequences of their own lengths are gone through as PyTorch's packed ones, in a graph",
+    "sequences of their own lengths are gone through as PyTorch's packed ones, in both modes",
     "[models]", OfLstm, OfGru) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
-  const bool both = GENERATE(false, true);
+  const bool both = GENERATE(false, true), as_graph = GENERATE(false, true);
+  const Poisoned poisoned;  // nothing behind an end is read before it is written
   const Golden golden(std::string("recurrent_") + name(dtype));
-  Graph graph;
-  const Parameters parameters(graph, Seed{1}, dtype);
-  const Problem<TestType> problem(parameters, golden, both);
-  const Tensor lengths = graph.placeholder("lengths", DType::i32, {-1});
-  Tensors inputs = {graph.placeholder("x", dtype, {-1, -1, 3})};
+  InMode mode(as_graph, dtype);
+  const Problem<TestType> problem(mode.parameters, golden, both);
+  std::vector<Spec> specs = {{problem.of("lengths").dtype(), {-1}}, {dtype, {-1, -1, 3}}};
   std::vector<std::string> names = {problem.prefix + "x"};
-  Feeds feeds = {{inputs[0], problem.of("x")}, {lengths, Tensor::from({6, 1, 4, 3})}};
-  Tensors states;
+  Tensors values = {problem.of("lengths"), problem.of("x").with_grad()};
   for (std::size_t i = 0; i < TestType::kStates; ++i) {
     const std::string name = problem.initial(i);
-    states.push_back(graph.placeholder(name, dtype, {both ? 4 : 2, -1, 5}));
-    inputs.push_back(states.back());
+    specs.push_back({dtype, {both ? 4 : 2, -1, 5}});
     names.push_back(problem.prefix + name);
-    feeds.push_back({states.back(), problem.of(name)});
+    values.push_back(problem.of(name).with_grad());
   }
-  for (const auto& [name, tensor] : parameters.entries()) {
-    inputs.push_back(tensor);
-    names.push_back(name);
-  }
-  const Tensors outputs = problem.run(inputs[0], states, lengths);
-  const Tensors computed = gradients(problem.loss(outputs), inputs);
-  Session session(graph);
-  session.initialize();
-  session.restore(golden.path(), parameters);
-  problem.check(session.run(outputs, feeds), dtype);
-  const Tensors values = session.run(computed, feeds);
-  for (std::size_t i = 0; i < names.size(); ++i) problem.check_gradient(values[i], names[i], dtype);
+  for (const auto& entry : mode.parameters.entries()) names.push_back(entry.name);
+  const auto run = mode.function(specs, [&](const Tensors& in) {
+    Tensors results = problem.run(in[1], {in.begin() + 2, in.end()}, in[0]);
+    Tensors of(in.begin() + 1, in.end());
+    for (const Tensor& parameter : mode.parameters.tensors()) of.push_back(parameter);
+    for (const Tensor& gradient : gradients(problem.loss(results), of)) results.push_back(gradient);
+    return results;
+  });
+  mode.load(golden.path());
+  const Tensors results = run(values);
+  problem.check(results, dtype);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    problem.check_gradient(results[1 + TestType::kStates + i], names[i], dtype);
 }
 
 TEMPLATE_TEST_CASE("a row of a batch does not depend on the others or on what is behind its end",
@@ -180,13 +143,13 @@ TEMPLATE_TEST_CASE("too few or too many initial states both ways are refused bef
     set_seed(Seed{7});
     const Tensor next = normal({3});
     set_seed(Seed{7});
-    const int at = __LINE__ + 1;
-    const auto wrong = [&] { return TestType::run(model, x, states, {}, Phase::training); };
-    CHECK_ERROR(wrong(), ShapeError,
-                std::string("[") + TestType::kName +
-                    "] the initial hidden must be [2 layers, batch, hidden], here [4, 2, 5]");
+    const auto wrong = [&](CallSite site = CallSite::here()) {
+      return TestType::run(model, x, states, {}, Phase::training, site);
+    };
+    CHECK_ERROR_HERE(wrong(), ShapeError,
+                     std::string("[") + TestType::kName +
+                         "] the initial hidden must be [2 layers, batch, hidden], here [4, 2, 5]");
     CHECK_ERROR(wrong(), ShapeError, shape.to_string());
-    CHECK_ERROR(wrong(), ShapeError, line(at));
     CHECK(bit_equal(normal({3}), next));
   }
 }
@@ -221,45 +184,72 @@ TEST_CASE("lengths that are all of the sequence change nothing, bit for bit", "[
   CHECK(bit_equal(with.cell, without.cell));
 }
 
-TEST_CASE("a length that cannot be makes its row NaN and no other", "[models]") {
+TEMPLATE_TEST_CASE("a length that cannot be makes its row NaN and no other, gradients too",
+                   "[models]", OfLstm, OfGru) {
   const Parameters parameters(Device::cpu(), Seed{3});
-  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2});
-  const Tensor x = normal({3, 6, 3});
+  const typename TestType::Model model(parameters, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = normal({3, 6, 3}).with_grad();
+  const Tensors none(TestType::kStates);
+  const auto check = [](const Tensor& part, bool is_nan) {
+    for (const float value : reshape(part, {-1}).template to_vector<float>())
+      CHECK(std::isnan(value) == is_nan);
+  };
   for (const int wrong : {-1, 7}) {
-    const models::LstmOutput out = lstm(x, {.lengths = Tensor::from({6, wrong, 6})});
-    for (const Tensor& part : {out.sequence[1], out.hidden[0][1], out.cell[1][1]})
-      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(std::isnan(value));
-    CHECK(bit_equal(out.sequence[2], lstm(x).sequence[2]));
+    const Tensors out = TestType::run(model, x, none, Tensor::from({6, wrong, 6}));
+    check(out[0][1], true);
+    for (std::size_t i = 1; i <= TestType::kStates; ++i)
+      check(out[i][static_cast<std::int64_t>(i - 1)][1], true);
+    CHECK(bit_equal(out[0][2], TestType::run(model, x)[0][2]));
+    const Tensor dx = gradients(sum(out[0]), {x})[0];
+    check(dx[1], true);
+    check(dx[2], false);
   }
-  // With one step and one layer, NaN comes neither from a step before nor from a layer below.
-  const models::Lstm plain(parameters.scope("plain"), 3, {.hidden = 5});
-  const Tensor cell =
-      plain(slice(x, 0, 1, {.axis = 1}), {.lengths = Tensor::from({1, -1, 1})}).cell[0];
-  for (const float value : cell[1].to_vector<float>()) CHECK(std::isnan(value));
-  for (const float value : cell[2].to_vector<float>()) CHECK(!std::isnan(value));
-  CHECK_ERROR(lstm(x, {.lengths = Tensor::from({6.f, 1.f, 6.f})}), Error, "i32 or i64");
-  CHECK_ERROR(lstm(x, {.lengths = Tensor::from({6, 1})}), ShapeError, "integers [batch]");
+  // With one layer and with one step, NaN comes neither from a layer below nor from a step before.
+  const typename TestType::Model plain(parameters.scope("plain"), 3, {.hidden = 5});
+  for (const Tensor& sequence : {x, slice(x, 0, 1, {.axis = 1})}) {
+    const Tensor leaf = sequence.detach().with_grad();
+    const Tensors out = TestType::run(plain, leaf, none, Tensor::from({1, -1, 1}));
+    const Tensor dx = gradients(sum(out[0]), {leaf})[0];
+    for (const Tensor& part : {out[0], out[TestType::kStates][0], dx}) {
+      check(part[1], true);
+      check(part[2], false);
+    }
+  }
+  CHECK_ERROR(TestType::run(model, x, none, Tensor::from({6.f, 1.f, 6.f})), Error, "i32 or i64");
+  CHECK_ERROR(TestType::run(model, x, none, Tensor::from({6, 1})), ShapeError, "integers [batch]");
 }
 
-TEST_CASE("a sequence without steps hands its initial state on, and that one's gradient back",
-          "[models]") {
+TEMPLATE_TEST_CASE("sequences without steps hand their initial state on, and its gradient back",
+                   "[models]", OfLstm, OfGru) {
   const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
-  const models::Lstm lstm(parameters, 3, {.hidden = 5});
+  const typename TestType::Model model(parameters, 3, {.hidden = 5, .layers = 2});
   const NormalOptions options{.dtype = DType::f64};
-  const Tensor x = normal({2, 4, 3}, options), hidden = normal({1, 2, 5}, options).with_grad(),
-               cell = normal({1, 2, 5}, options).with_grad(), w = normal({1, 2, 5}, options);
-  const models::LstmOutput out =
-      lstm(x, {.initial = {hidden, cell}, .lengths = Tensor::from({0, 3})});
-  CHECK(bit_equal(out.hidden[0][0], hidden.detach()[0][0]));
-  CHECK(bit_equal(out.cell[0][0], cell.detach()[0][0]));
-  const auto row = [&](const Tensor& loss, const Tensor& of) {
-    return gradients(loss, {of}, {.retain_graph = true})[0][0][0];
+  Tensors initial;
+  for (std::size_t i = 0; i < TestType::kStates; ++i)
+    initial.push_back(normal({2, 2, 5}, options).with_grad());
+  const Tensor w = normal({2, 2, 5}, options), none = Tensor::zeros({2, 0, 3}, DType::f64);
+  // The first row of a batch has no steps, or there are none at all.
+  const auto check = [&](const Tensor& x, const Tensor& lengths, std::int64_t rows) {
+    const Tensors out = TestType::run(model, x, initial, lengths);
+    for (std::size_t i = 0; i < TestType::kStates; ++i) {
+      const auto part = [&](const Tensor& of) { return slice(of, 0, rows, {.axis = 1}); };
+      const Tensor& state = initial[i];
+      const auto gradient = [&](const Tensor& loss) {
+        return gradients(loss, {state}, {.retain_graph = true})[0];
+      };
+      CHECK(bit_equal(part(out[i + 1]), part(state.detach())));
+      CHECK(bit_equal(part(gradient(sum(out[i + 1] * w))), part(w)));
+      if (rows == 1)
+        CHECK(bit_equal(part(gradient(sum(out[0]))), Tensor::zeros({2, 1, 5}, DType::f64)));
+    }
+    return out[0];
   };
-  CHECK(bit_equal(row(sum(out.hidden * w), hidden), w[0][0]));
-  CHECK(bit_equal(row(sum(out.cell * w), cell), w[0][0]));
-  const std::vector<double> none(5, 0);
-  CHECK(row(sum(out.sequence), hidden).to_vector<double>() == none);
-  CHECK(row(sum(out.sequence), cell).to_vector<double>() == none);
+  check(normal({2, 4, 3}, options), Tensor::from({0, 3}), 1);
+  for (const Tensor& lengths : {Tensor(), Tensor::from({0, 0})}) {
+    CHECK(check(none, lengths, 2).shape() == Shape{2, 0, 5});
+    const Tensors out = TestType::run(model, none, Tensors(TestType::kStates), lengths);
+    CHECK(bit_equal(out[1], Tensor::zeros({2, 2, 5}, DType::f64)));
+  }
 }
 
 TEST_CASE("two ways without gradients free what each has read before they are put side by side",
@@ -294,20 +284,22 @@ TEST_CASE("an LSTM's initial cell is looked at as its hidden state is", "[models
 }
 
 TEST_CASE("steps one by one are what the sequence gives", "[models]") {
-  const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
-  const LstmWeights weights = {.input = normal({3, 20}, {.dtype = DType::f64}),
-                               .recurrent = normal({5, 20}, {.dtype = DType::f64}),
-                               .bias = normal({20}, {.dtype = DType::f64})};
-  const Tensor x = normal({2, 4, 3}, {.dtype = DType::f64});
+  const auto values = [](const Shape& shape) { return normal(shape, {.dtype = DType::f64}); };
+  const LstmWeights weights = {values({3, 20}), values({5, 20}), values({20})};
+  const GruWeights of_gru = {values({3, 15}), values({5, 15}), values({20})};
+  const Tensor x = values({2, 4, 3});
   LstmCellState state;
-  for (int t = 0; t < 4; ++t) state = lstm_cell(select(x, 1, t), state, weights);
+  Tensor hidden;
+  for (int t = 0; t < 4; ++t) {
+    state = lstm_cell(select(x, 1, t), state, weights);
+    hidden = gru_cell(select(x, 1, t), hidden, of_gru);
+  }
   const LstmResult whole = lstm(x, {&weights, 1});
   CHECK(distance(state.hidden, whole.hidden[0]) < 1e-14);
   CHECK(distance(state.cell, whole.cell[0]) < 1e-14);
-  const int line = __LINE__ + 1;
-  const auto wrong = [&] { return lstm_cell(x, state, weights); };
-  CHECK_ERROR(wrong(), ShapeError, "[lstm_cell] takes x [batch, in]");
-  CHECK_ERROR(wrong(), ShapeError, "recurrent.cpp:" + std::to_string(line));
+  CHECK(distance(hidden, gru(x, {&of_gru, 1}).hidden[0]) < 1e-14);
+  CHECK_ERROR_HERE(lstm_cell(x, state, weights), ShapeError, "[lstm_cell] takes x [batch, in]");
+  CHECK_ERROR_HERE(gru_cell(x, hidden, of_gru), ShapeError, "[gru_cell] takes x [batch, in]");
 }
 
 TEST_CASE("a reversed sequence has what follows its end where it was", "[models]") {

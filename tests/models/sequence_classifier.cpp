@@ -1,19 +1,11 @@
-#include "ebb/models/sequence_classifier.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/create.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/optim/adam.h"
-#include "ebb/tests/catch.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/in_mode.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -52,6 +44,14 @@ TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in b
       const Tensor x = normal({4, 5, 2}, {.dtype = DType::f64});
       const models::SequenceClassifierOptions options{
           .lstm = {.hidden = 3, .layers = 2, .bidirectional = both}, .pooling = pooling};
+      const auto in_a_graph = [&] {
+        InMode mode(true, DType::f64);
+        const models::SequenceClassifier same(mode.parameters, 2, 4, options);
+        return mode.function({{DType::f64, {-1, -1, 2}}, {DType::i32, {-1}}},
+                             [&](const Tensors& in) -> Tensors {
+                               return {same(in[0], {.lengths = in[1]})};
+                             })({x, lengths})[0];
+      };
       const Parameters params(Device::cpu(), Seed{1}, DType::f64);
       const models::SequenceClassifier model(params, 2, 4, options);
       const Tensor scores = model(x, {.lengths = lengths});
@@ -73,16 +73,7 @@ TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in b
       }
       // Without lengths all steps count.
       CHECK(distance(model(x), model(x, {.lengths = Tensor::from({5, 5, 5, 5})})) < 1e-14);
-
-      Graph graph;
-      const Tensor fed = graph.placeholder("x", DType::f64, {-1, -1, 2});
-      const Tensor fed_lengths = graph.placeholder("lengths", DType::i32, {-1});
-      const Parameters symbolic(graph, Seed{1}, DType::f64);
-      const models::SequenceClassifier same(symbolic, 2, 4, options);
-      const Tensor node = same(fed, {.lengths = fed_lengths});
-      Session session(graph);
-      session.initialize();
-      CHECK(bit_equal(session.run(node, {{fed, x}, {fed_lengths, lengths}}), scores));
+      CHECK(bit_equal(in_a_graph(), scores));
     }
 }
 
@@ -176,9 +167,7 @@ TEST_CASE("sequence classifiers that cannot be are refused, and leave nothing",
   const models::SequenceClassifier model(params, 2, 3);
   CHECK_ERROR(model(Tensor::zeros({4, 5, 3})), ShapeError, "[lstm]");
   const Tensor x = Tensor::zeros({4, 5, 2}), lengths = Tensor::from({1});
-  const int line = __LINE__ + 1;
-  const auto bad_lengths = [&] { return model(x, {.lengths = lengths}); };
-  CHECK_ERROR(bad_lengths(), ShapeError, "sequence_classifier.cpp:" + std::to_string(line));
+  CHECK_ERROR_HERE(model(x, {.lengths = lengths}), ShapeError, "");
   CHECK(model(Tensor::zeros({0, 5, 2})).shape() == Shape{0, 3});
   const models::SequenceClassifier largest(params.scope("max"), 2, 3, {.pooling = Pooling::max});
   CHECK_ERROR(largest(Tensor::zeros({4, 0, 2})), ShapeError, "[max]");

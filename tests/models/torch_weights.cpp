@@ -1,27 +1,9 @@
 // Weights that PyTorch trained (tests/golden/make_torch_weights.py) compute the same results here.
-#include "ebb/core/parameters/torch_weights.h"
 
 #include <cstring>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/base/half.h"
-#include "ebb/core/data/tensor_files.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/conv.h"
-#include "ebb/core/ops/layout.h"
-#include "ebb/core/ops/norm.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/attention.h"
-#include "ebb/models/conv.h"
-#include "ebb/models/gru.h"
-#include "ebb/models/lstm.h"
-#include "ebb/models/mlp.h"
-#include "ebb/models/norm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -139,15 +121,6 @@ TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a 
             BFloat16(static_cast<float>(golden["half.weight"].item<double>({j, i}))).bits);
 }
 
-TEST_CASE("a layer of PyTorch's without a bias has a bias of zero here") {
-  const Golden golden("torch_weights");
-  Parameters params(Device::cpu());
-  const models::Dense dense(params, 4, 3);
-  params["bias"].impl()->storage->fill(1);
-  load_torch(params, golden.path(), {{"fc.2", "", TorchLayer::linear}});
-  CHECK(params["bias"].to_vector<float>() == std::vector<float>(3, 0));
-}
-
 TEST_CASE("the rule of the longest scope counts, in whichever order they stand") {
   const Golden golden("torch_weights");
   const std::vector<TorchRule> rules = {{"fc.2", "head.out", TorchLayer::linear},
@@ -161,7 +134,12 @@ TEST_CASE("the rule of the longest scope counts, in whichever order they stand")
   }
 }
 
-TEST_CASE("attention of PyTorch's without biases has biases of zero here, and thirds are thirds") {
+TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thirds are thirds") {
+  Parameters of_dense(Device::cpu());
+  const models::Dense dense(of_dense, 4, 3);
+  of_dense["bias"].impl()->storage->fill(1);
+  load_torch(of_dense, Golden("torch_weights").path(), {{"fc.2", "", TorchLayer::linear}});
+  CHECK(of_dense["bias"].to_vector<float>() == std::vector<float>(3, 0));
   const TemporaryFolder folder;
   const std::string file = folder.path("attention.safetensors");
   Parameters params(Device::cpu(), Seed{1});

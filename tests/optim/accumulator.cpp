@@ -1,24 +1,13 @@
 // Gradient accumulation: MEMORY.md, row 15.
-#include "ebb/optim/accumulator.h"
 
 #include <random>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/groups.h"
-#include "ebb/optim/sgd.h"
-#include "ebb/tests/catch.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
-#include "ebb/tests/golden/golden.h"
-#include "ebb/tests/optim/number.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/optim/rules.h"
+#include "ebb/tests/optim/train.h"
 
 namespace ebb::tests {
 namespace {
@@ -31,14 +20,25 @@ struct Data {
   Tensor y = Golden("mlp_f64")["y"];
 };
 
-std::vector<optim::Optimizer> optimizers() {
-  return {optim::Sgd({.learning_rate = 0.1}),
-          optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1}),
-          optim::Adam({.learning_rate = optim::cosine(0.01, {.warm_up = 2, .steps = 6})}),
-          optim::AdamW({.learning_rate = 0.01}),
-          optim::Optimizer(std::make_shared<Momentum>(), 0.1),
-          optim::Optimizer(std::make_shared<RmsProp>(), 0.01),
-          optim::Optimizer(std::make_shared<OwnAdam>(), 0.01)};
+// One optimizer for all parameters, or one for each of the two layers.
+using Optimizers = std::vector<optim::Optimizer>;
+
+std::vector<Optimizers> all_optimizers() {
+  const optim::Sgd momentum({.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1});
+  const optim::Optimizer own(std::make_shared<Momentum>(), 0.1);
+  return {{optim::Sgd({.learning_rate = 0.1})},
+          {momentum},
+          {optim::Adam({.learning_rate = optim::cosine(0.01, {.warm_up = 2, .steps = 6})})},
+          {optim::AdamW({.learning_rate = 0.01})},
+          {own},
+          {optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .clip = {.value = 0.01}})},
+          {optim::Adam({.learning_rate = 0.01, .epsilon = 0.1, .clip = {.norm = 0.01}})},
+          {optim::Optimizer(std::make_shared<Momentum>(), 0.1, {}, optim::Clip{.norm = 0.01})},
+          {optim::Optimizer(std::make_shared<RmsProp>(), 0.01)},
+          {optim::Optimizer(std::make_shared<OwnAdam>(), 0.01)},
+          {momentum, optim::AdamW({.learning_rate = 0.01, .clip = {.global_norm = 0.01}})},
+          {momentum, optim::Sgd({.learning_rate = 0.3})},
+          {momentum, own}};
 }
 
 // Cuts `total` into random sizes.
@@ -53,174 +53,166 @@ std::vector<std::int64_t> cut(std::int64_t total, std::mt19937& random) {
 
 // A training program in one of the two modes.
 struct Program {
-  virtual ~Program() = default;
-  virtual void whole(const Tensor& x, const Tensor& y) = 0;
-  virtual void micro(const Tensor& x, const Tensor& y) = 0;
-  virtual std::int64_t flush() = 0;
-  virtual Tensor value(const std::string& name) = 0;
+  Program(bool as_graph, const Optimizers& optimizers)
+      : mode(as_graph, DType::f64, Seed{3}, {.passes = optimizers.size() == 1}) {
+    const Parameters& p = mode.parameters;
+    const optim::Optimizer& first = optimizers.front();
+    const optim::Accumulator accumulator(first, {.samples = kSamples});
+    if (optimizers.size() == 2) groups = {{p.scope("0"), first}, {p.scope("1"), optimizers.back()}};
+    const auto step = [&](const std::function<Tensor(const Tensor& loss, const Tensor& y)>& make) {
+      return mode.function(
+          {{DType::f64, {-1, 12}}, {DType::i32, {-1}}},
+          [this, make](const Tensors& in) -> Tensors { return {make(loss(in[0], in[1]), in[1])}; });
+    };
+    whole = step([this, first, p](const Tensor& loss, const Tensor&) {
+      return groups.empty() ? first.minimize(loss, p) : optim::minimize(loss, groups);
+    });
+    micro = step([this, accumulator, p](const Tensor& loss, const Tensor& y) {
+      return groups.empty() ? accumulator.minimize(loss, p, rows(y))
+                            : of_groups().minimize(loss, rows(y));
+    });
+    flush_step = mode.function([this, accumulator, p] {
+      return groups.empty() ? accumulator.flush(p) : of_groups().flush();
+    });
+  }
+  Tensor loss(const Tensor& x, const Tensor& y) const { return softmax_cross_entropy(model(x), y); }
+  optim::GroupAccumulator of_groups() const {
+    return optim::GroupAccumulator(groups, {.samples = kSamples});
+  }
+  void run_micro(const Data& data, const std::vector<std::int64_t>& sizes) const {
+    std::int64_t at = 0;
+    for (const std::int64_t size : sizes) {
+      micro({slice(data.x, at, at + size), slice(data.y, at, at + size)});
+      at += size;
+    }
+  }
+  std::int64_t flush() const { return flush_step({})[0].item<std::int64_t>(); }
+  // Checks the count of samples, or of steps, of each optimizer.
+  void check_count(const std::string& what, std::int64_t count) {
+    for (const auto& [name, tensor] : mode.parameters.slots())
+      if (name.ends_with("/" + what)) CHECK(mode[name].item<std::int64_t>() == count);
+  }
+
+  InMode mode;
+  const models::Mlp model{mode.parameters, {12, kIn, 5}, {.activation = Activation::tanh}};
+  std::vector<optim::ParameterGroup> groups;
+  InMode::Function whole, micro, flush_step;
 };
-
-struct Eager final : Program {
-  explicit Eager(const optim::Optimizer& optimizer)
-      : optimizer(optimizer), accumulator(optimizer, {.samples = kSamples}) {}
-  Tensor loss(const Tensor& x, const Tensor& y) { return softmax_cross_entropy(model(x), y); }
-  void whole(const Tensor& x, const Tensor& y) override {
-    optimizer.minimize(loss(x, y), parameters);
-  }
-  void micro(const Tensor& x, const Tensor& y) override {
-    accumulator.minimize(loss(x, y), parameters, rows(y));
-  }
-  std::int64_t flush() override { return accumulator.flush(parameters).item<std::int64_t>(); }
-  Tensor value(const std::string& name) override { return parameters[name]; }
-
-  const optim::Optimizer optimizer;
-  const optim::Accumulator accumulator;
-  const Parameters parameters{Device::cpu(), Seed{3}, DType::f64};
-  const models::Mlp model{parameters, {12, kIn, 5}, {.activation = Activation::tanh}};
-};
-
-struct Recorded final : Program {
-  explicit Recorded(const optim::Optimizer& optimizer) {
-    const optim::Accumulator accumulator(optimizer, {.samples = kSamples});
-    const Tensor loss = softmax_cross_entropy(model(x), y);
-    whole_step = optimizer.minimize(loss, parameters);
-    micro_step = accumulator.minimize(loss, parameters, rows(y));
-    flush_step = accumulator.flush(parameters);
-    session.initialize(parameters);
-  }
-  void whole(const Tensor& bx, const Tensor& by) override {
-    session.run(whole_step, {{x, bx}, {y, by}});
-  }
-  void micro(const Tensor& bx, const Tensor& by) override {
-    session.run(micro_step, {{x, bx}, {y, by}});
-  }
-  std::int64_t flush() override { return session.run(flush_step).item<std::int64_t>(); }
-  Tensor value(const std::string& name) override { return session.value(parameters[name]); }
-
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f64, {-1, 12});
-  const Tensor y = graph.placeholder("y", DType::i32, {-1});
-  const Parameters parameters{graph, Seed{3}, DType::f64};
-  const models::Mlp model{parameters, {12, kIn, 5}, {.activation = Activation::tanh}};
-  Tensor whole_step, micro_step, flush_step;
-  Session session{graph};
-};
-
-const std::vector<std::string> kNames = {"0.weight", "0.bias", "1.weight", "1.bias"};
 
 void check_equal(Program& a, Program& b) {
-  for (const std::string& name : kNames) {
+  for (const auto& [name, tensor] : a.mode.parameters.entries()) {
     CAPTURE(name);
-    CHECK(distance(a.value(name), b.value(name)) < 1e-12);
+    CHECK(distance(a.mode[name], b.mode[name]) < 1e-12);
   }
 }
 
-void run_micro(Program& program, const Data& data, const std::vector<std::int64_t>& sizes) {
-  std::int64_t at = 0;
-  for (const std::int64_t size : sizes) {
-    program.micro(slice(data.x, at, at + size), slice(data.y, at, at + size));
-    at += size;
-  }
-}
+std::size_t gradient_bytes() { return Bytes().of(memory::Category::gradient); }
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("micro-batches of any sizes give the whole batch's update", "[optim][row15]",
-                   Eager, Recorded) {
+TEST_CASE("micro-batches of any sizes give the whole batch's update, and a partial group waits",
+          "[optim][row15]") {
+  const bool as_graph = GENERATE(false, true);
   const Data data;
   std::mt19937 random(5);
-  for (const optim::Optimizer& optimizer : optimizers()) {
-    CAPTURE(optimizer.rule().name());
-    TestType whole(optimizer), micro(optimizer);
+  for (const Optimizers& optimizers : all_optimizers()) {
+    CAPTURE(as_graph, optimizers[0].rule().name(), optimizers.size());
+    Program whole(as_graph, optimizers), micro(as_graph, optimizers);
     for (int update = 0; update < 4; ++update) {
-      whole.whole(data.x, data.y);
-      run_micro(micro, data, cut(kSamples, random));
+      whole.whole({data.x, data.y});
+      micro.run_micro(data, cut(kSamples, random));
       check_equal(micro, whole);
     }
-    const std::string rule = optimizer.rule().name();
-    CHECK(micro.value(rule + "/samples").template item<std::int64_t>() == 0);
-    CHECK(micro.value(rule + "/step").template item<std::int64_t>() == 4);
-  }
-}
-
-TEMPLATE_TEST_CASE("a partial group waits, and is flushed as the batch it is", "[optim][row15]",
-                   Eager, Recorded) {
-  const Data data;
-  for (const optim::Optimizer& optimizer : optimizers()) {
-    TestType whole(optimizer), micro(optimizer);
-    whole.whole(data.x, data.y);
-    run_micro(micro, data, {20, 4});
-    run_micro(micro, data, {7, 3});
+    micro.check_count("samples", 0);
+    micro.check_count("step", 4);
+    // A partial group is flushed as the batch it is.
+    micro.run_micro(data, {7, 3});
     check_equal(micro, whole);
-    const std::string samples = std::string(optimizer.rule().name()) + "/samples";
-    CHECK(micro.value(samples).template item<std::int64_t>() == 10);
+    micro.check_count("samples", 10);
     CHECK(micro.flush() == 10);
-    whole.whole(slice(data.x, 0, 10), slice(data.y, 0, 10));
+    whole.whole({slice(data.x, 0, 10), slice(data.y, 0, 10)});
     check_equal(micro, whole);
     CHECK(micro.flush() == 0);
     check_equal(micro, whole);
-    whole.whole(data.x, data.y);
-    run_micro(micro, data, {1, 23});
+    whole.whole({data.x, data.y});
+    micro.run_micro(data, {1, 23});
     check_equal(micro, whole);
   }
 }
 
 TEST_CASE("accumulation is the same in both modes, bit for bit", "[optim][row15]") {
   const Data data;
-  for (const optim::Optimizer& optimizer : optimizers()) {
-    Eager eager(optimizer);
-    Recorded recorded(optimizer);
-    for (Program* program : {static_cast<Program*>(&eager), static_cast<Program*>(&recorded)}) {
-      run_micro(*program, data, {5, 11, 8});
-      run_micro(*program, data, {3});
+  for (const Optimizers& optimizers : all_optimizers()) {
+    CAPTURE(optimizers[0].rule().name(), optimizers.size());
+    Program eager(false, optimizers), recorded(true, optimizers);
+    const auto check = [&] {
+      for (const auto* list : {&eager.mode.parameters.entries(), &eager.mode.parameters.slots()})
+        for (const auto& [name, tensor] : *list) {
+          CAPTURE(name);
+          CHECK(bit_equal(tensor, recorded.mode[name]));
+        }
+    };
+    for (const std::int64_t end : {5, 16, 24, 9}) {
+      const Tensors batch = {slice(data.x, end - 5, end), slice(data.y, end - 5, end)};
+      CHECK(bit_equal(recorded.micro(batch)[0], eager.micro(batch)[0]));
+      check();
     }
-    for (const std::string& name : kNames) {
-      CHECK(bit_equal(eager.value(name), recorded.value(name)));
-      const std::string sum = name + '/' + optimizer.rule().name() + ".accumulated";
-      CHECK(bit_equal(eager.value(sum), recorded.value(sum)));
-    }
+    CHECK(eager.flush() == recorded.flush());
+    check();
   }
 }
 
 TEST_CASE("accumulated gradients are counted as gradients, also those that were loaded",
           "[optim][row15]") {
-  const auto gradient_bytes = [] {
-    return memory::stats(Device::cpu())
-        .by_category[static_cast<std::size_t>(memory::Category::gradient)]
-        .current;
-  };
   // Bytes of two weights, two biases and the count, each rounded up to 512.
   constexpr std::size_t kBytes = 1024 + 512 + 512 + 512 + 512;
   const TemporaryFolder folder;
   const std::size_t before = gradient_bytes();
   const Data data;
   {
-    Eager saved{optim::Adam()};
-    saved.micro(data.x, data.y);
+    Program saved(false, {optim::Adam()});
+    saved.micro({data.x, data.y});
     CHECK(gradient_bytes() - before == kBytes);
-    saved.parameters.save(folder.path("f"));
+    saved.mode.save(folder.path("f"));
   }
   CHECK(gradient_bytes() == before);
-  Eager loaded{optim::Adam()};
-  loaded.parameters.load(folder.path("f"));
+  Program loaded(false, {optim::Adam()});
+  loaded.mode.load(folder.path("f"));
   // A file does not record a slot's category; the next micro-step sets it.
-  loaded.micro(data.x, data.y);
+  loaded.micro({data.x, data.y});
   CHECK(gradient_bytes() - before == kBytes);
 }
 
-TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
-  CHECK_ERROR(optim::Accumulator(optim::Adam(), {.samples = 0}), Error, "samples = 0 is below 1");
-  Eager eager{optim::Adam()};
-  CHECK_ERROR(eager.flush(), Error, "nothing has been accumulated");
+TEST_CASE("groups accumulate in one set of gradients and two numbers each", "[optim][row15]") {
   const Data data;
-  const Tensor f32 = Tensor::full({}, 3);
-  CHECK_ERROR(eager.accumulator.minimize(eager.loss(data.x, data.y), eager.parameters, f32),
-              ShapeError, "i64 scalar");
-  const Tensor three = Tensor::full({}, 3, DType::i64);
-  const Tensor losses = eager.loss(data.x, data.y) + Tensor::zeros({2}, DType::f64);
-  CHECK_ERROR(eager.accumulator.minimize(losses, eager.parameters, three), Error,
+  const auto peak_of = [&](std::size_t count) {
+    const Program program(false,
+                          Optimizers(count, optim::Sgd({.learning_rate = 0.1, .momentum = 0.9})));
+    const std::size_t before = gradient_bytes();
+    program.micro({data.x, data.y});
+    // Bytes of two weights and two biases, and a count for each group.
+    CHECK(gradient_bytes() - before == 1024 + 512 + 512 + 512 + count * 512);
+    const Bytes step;
+    program.micro({data.x, data.y});
+    CHECK(step.now() == 0);
+    return step.peak();
+  };
+  // A second group takes at most three scalars beyond one accumulator's peak: rate, count and gate.
+  CHECK(peak_of(2) <= peak_of(1) + 3 * 512);
+}
+
+TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
+  const optim::Accumulator accumulator(optim::Adam(), {.samples = kSamples});
+  const Parameters p(Device::cpu(), Seed{3}, DType::f64);
+  const models::Mlp model(p, {12, kIn, 5});
+  CHECK_ERROR(accumulator.flush(p), Error, "nothing has been accumulated");
+  const Data data;
+  const auto loss = [&] { return softmax_cross_entropy(model(data.x), data.y); };
+  CHECK_ERROR(accumulator.minimize(loss(), p, Tensor::full({}, 3)), ShapeError, "i64 scalar");
+  const Tensor losses = loss() + Tensor::zeros({2}, DType::f64);
+  CHECK_ERROR(accumulator.minimize(losses, p, Tensor::full({}, 3, DType::i64)), Error,
               "[minimize] takes a one-element tensor, a loss, not f64[2] on cpu");
-  CHECK(eager.parameters.slots().empty());
+  CHECK(p.slots().empty());
 }
 
 namespace {
@@ -244,39 +236,42 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim][row15]") {
-  for (const bool flushed : {false, true}) {
-    CAPTURE(flushed);
-    {
-      const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-      const Pair pair(p);
-      pair.micro(number(100));
-      pair.freeze(true);
-      flushed ? pair.flush() : pair.micro(number(100));
-      CHECK(p["a.w"].item<double>() == -100);
-      CHECK(p["b.w"].item<double>() == 0);
-      pair.freeze(false);
-      pair.micro(number(1));
-      pair.micro(number(1));
-      CHECK(p["a.w"].item<double>() == -101);
-      CHECK(p["b.w"].item<double>() == -1);
-    }
-    Graph graph;
-    const Tensor c = graph.placeholder("c", DType::f64, {});
-    const Parameters p(graph, Seed{1}, DType::f64);
-    const Pair pair(p);
-    const Tensor both = pair.micro(c);
-    pair.freeze(true);
-    const Tensor last = flushed ? pair.flush() : pair.micro(c);
-    Session session(graph);
-    session.initialize(p);
-    session.run(both, {{c, number(100)}});
-    flushed ? session.run(last) : session.run(last, {{c, number(100)}});
-    CHECK(session.value(p["a.w"]).item<double>() == -100);
-    CHECK(session.value(p["b.w"]).item<double>() == 0);
-    for (int i = 0; i < 2; ++i) session.run(both, {{c, number(1)}});
-    CHECK(session.value(p["a.w"]).item<double>() == -101);
-    CHECK(session.value(p["b.w"]).item<double>() == -1);
+  const bool as_graph = GENERATE(false, true), flushed = GENERATE(false, true);
+  CAPTURE(as_graph, flushed);
+  InMode mode(as_graph, DType::f64);
+  const Pair pair(mode.parameters);
+  const auto step = [&](bool frozen, bool flushes) {
+    return mode.function({{DType::f64, {}}}, [&, frozen, flushes](const Tensors& in) -> Tensors {
+      pair.freeze(frozen);
+      return {flushes ? pair.flush() : pair.micro(in[0])};
+    });
+  };
+  const auto both = step(false, false), last = step(true, flushed);
+  both({number(100)});
+  last({number(100)});
+  CHECK(mode["a.w"].item<double>() == -100);
+  CHECK(mode["b.w"].item<double>() == 0);
+  for (int i = 0; i < 2; ++i) both({number(1)});
+  CHECK(mode["a.w"].item<double>() == -101);
+  CHECK(mode["b.w"].item<double>() == -1);
+}
+
+TEST_CASE("an accumulation that fails tears all sums and the count: together they are of no batch",
+          "[optim][row15]") {
+  const Parameters p(Device::cpu());
+  for (const char* name : {"a", "b"}) p.declare(name, {1}, initializers::zeros());
+  const optim::Accumulator accumulator(optim::Sgd(), {.samples = 8});
+  const auto micro = [&](double of_a) {
+    accumulator.minimize(sum(p["a"] * of_a + p["b"]), p, Tensor::full({}, 2, DType::i64));
+  };
+  micro(1);
+  {
+    const DetectNan detect({.infinity = true});
+    CHECK_ERROR(micro(3e38), NotANumber, "[accumulate] element [0]");  // twice that is infinite
   }
+  for (const char* name : {"a/sgd.accumulated", "b/sgd.accumulated", "sgd/samples"})
+    CHECK_ERROR(p[name].clone(), Error, "accumulator");
+  CHECK(values_of(p["a"]) == std::vector<double>{0});
 }
 
 TEST_CASE("a scope's accumulator knows what it has accumulated", "[optim][row15]") {
@@ -348,6 +343,129 @@ TEST_CASE("micro-steps of one accumulator that depend on other parameters are re
   accumulate.minimize(sum(b), p, one);
   CHECK_ERROR(accumulate.minimize(sum(a), p, one), Error, "other parameters than an earlier");
   CHECK_NOTHROW(accumulate.minimize(sum(b * 2), p, one));
+}
+
+namespace {
+
+// Parameters a and b, each in a group of its own. Each has as its gradient the number given to a
+// micro-step.
+struct GroupPair {
+  explicit GroupPair(const Parameters& parameters) : parameters(parameters) {
+    for (const char* name : {"a", "b"})
+      parameters.scope(name).declare("w", {}, initializers::zeros());
+    groups = {{parameters.scope("a"), optim::Sgd({.learning_rate = 1})},
+              {parameters.scope("b"), optim::Sgd({.learning_rate = 10})}};
+  }
+  Tensor micro(const Tensor& c) const {
+    return optim::GroupAccumulator(groups, {.samples = 2})
+        .minimize(parameters["a.w"] * c + parameters["b.w"] * c, one);
+  }
+  Tensor flush() const { return optim::GroupAccumulator(groups, {.samples = 2}).flush(); }
+  void freeze(std::string_view name, bool frozen) const {
+    parameters.scope(name).set_trainable(!frozen);
+  }
+
+  const Parameters parameters;
+  const Tensor one = Tensor::full({}, 1, DType::i64);
+  std::vector<optim::ParameterGroup> groups;
+};
+
+}  // namespace
+
+TEST_CASE("a frozen group counts with the others, and drops what it has accumulated",
+          "[optim][row15][groups]") {
+  const bool as_graph = GENERATE(false, true), flushed = GENERATE(false, true);
+  const std::string frozen = GENERATE("a", "b"), trained = frozen == "a" ? "b" : "a";
+  CAPTURE(as_graph, flushed, frozen);
+  const double rate_of_frozen = frozen == "a" ? 1 : 10, rate = 11 - rate_of_frozen;
+  InMode mode(as_graph, DType::f64);
+  const GroupPair pair(mode.parameters);
+  const auto step = [&](bool freezes, bool flushes) {
+    return mode.function({{DType::f64, {}}}, [&, freezes, flushes](const Tensors& in) -> Tensors {
+      pair.freeze(frozen, freezes);
+      return {flushes ? pair.flush() : pair.micro(in[0])};
+    });
+  };
+  const auto both = step(false, false), one = step(true, false), end = step(true, true);
+  both({number(100)});
+  flushed ? end({number(0)}) : one({number(300)});
+  const double after = -rate * (flushed ? 100 : 200);
+  CHECK(mode[trained + ".w"].item<double>() == after);
+  CHECK(mode[frozen + ".w"].item<double>() == 0);
+  // A group that is thawed in the middle of a batch ends its batch together with the others.
+  one({number(2)});
+  both({number(2)});
+  CHECK(mode[trained + ".w"].item<double>() == after - rate * 2);
+  CHECK(mode[frozen + ".w"].item<double>() == -rate_of_frozen * 1);
+  for (const char* scope : {"a", "b"})
+    CHECK(mode[std::string(scope) + ".sgd/samples"].item<std::int64_t>() == 0);
+}
+
+TEST_CASE("groups that cannot accumulate say so, and have changed nothing",
+          "[optim][row15][groups]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const GroupPair pair(p);
+  CHECK_ERROR_HERE(optim::GroupAccumulator({}), Error, "[accumulator] takes one group");
+  CHECK_ERROR(optim::GroupAccumulator(pair.groups, {.samples = 0}), Error,
+              "samples = 0 is below 1");
+  const optim::GroupAccumulator accumulator(pair.groups, {.samples = 2});
+  CHECK_ERROR_HERE(accumulator.flush(), Error, "nothing has been accumulated");
+  CHECK_ERROR_HERE(accumulator.minimize(number(1), pair.one), Error, "");
+  const auto all = [&](const optim::Optimizer& second) {
+    return optim::GroupAccumulator({pair.groups[0], {p.scope("b"), second}});
+  };
+  const Tensor loss = p["a.w"] * 3 + p["b.w"];
+  CHECK_ERROR(
+      optim::GroupAccumulator({pair.groups[0], {p, optim::Adam()}}).minimize(loss, pair.one), Error,
+      "'a.w' is in two groups");
+  CHECK_ERROR(all(optim::Adam()).minimize(p["a.w"] * 3, pair.one), Error,
+              "depends on none of the 1 parameters whose names begin with \"b.\"");
+  CHECK_ERROR(all(optim::Adam()).minimize(loss, number(1)), ShapeError, "i64 scalar");
+  struct Failing final : optim::Rule {
+    const char* name() const noexcept override { return "failing"; }
+    std::span<const char* const> slots() const noexcept override { return Momentum::kSlots; }
+    optim::RuleResult update(const optim::RuleInput&) const override { throw Error("[failing]"); }
+  };
+  CHECK_ERROR(all({std::make_shared<Failing>(), 0.1}).minimize(p["a.w"] * 3 + p["b.w"], pair.one),
+              Error, "[failing]");
+  CHECK(p.slots().empty());
+  CHECK(p["a.w"].item<double>() == 0);
+
+  pair.micro(number(1));
+  p.set_trainable(false);
+  CHECK_ERROR(pair.micro(number(1)), Error, "every parameter of the groups that the loss");
+  CHECK_ERROR(pair.flush(), Error,
+              "every parameter of the groups with an accumulated gradient is frozen");
+  p.set_trainable(true);
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["a.w"].item<double>() == -1);
+  CHECK(p["b.w"].item<double>() == -10);
+}
+
+TEST_CASE("a flush counts what has been accumulated, for whichever of the groups",
+          "[optim][row15][groups]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const GroupPair pair(p);
+  const Tensor loss = optim::GroupAccumulator({pair.groups[1]}, {.samples = 2})
+                          .minimize(p["b.w"] * 3 + 1, pair.one);
+  CHECK(loss.item<double>() == 1);
+  CHECK_FALSE(loss.requires_grad());
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["a.w"].item<double>() == 0);
+  CHECK(p["b.w"].item<double>() == -30);
+  CHECK(p.contains("a.sgd/samples"));  // as in a graph
+}
+
+TEST_CASE("a frozen group makes no step, and has nothing to clip", "[optim][row15][groups]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  GroupPair pair(p);
+  pair.groups[1].optimizer = {std::make_shared<Momentum>(), 0.1, {}, {.global_norm = 1}};
+  pair.freeze("b", true);
+  for (int i = 0; i < 2; ++i) pair.micro(number(3));
+  CHECK(p["a.w"].item<double>() == -3);
+  CHECK(p["b.w"].item<double>() == 0);
+  CHECK(p["a.sgd/step"].item<std::int64_t>() == 1);
+  CHECK(p["b.momentum/step"].item<std::int64_t>() == 0);
 }
 
 }  // namespace ebb::tests

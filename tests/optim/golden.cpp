@@ -1,21 +1,11 @@
 // Update rules in both modes, against PyTorch's (tests/golden/make_optimizers.py).
 #include "ebb/tests/golden/golden.h"
+#include "ebb/ebb.h"
 
-#include <functional>
 #include <map>
 
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/graph/session.h"
-#include "ebb/optim/adagrad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/average.h"
-#include "ebb/optim/lion.h"
-#include "ebb/optim/rmsprop.h"
-#include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
@@ -92,53 +82,32 @@ double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-10; }
 
 }  // namespace
 
-TEST_CASE("eager optimizers take the steps that PyTorch's take", "[optim]") {
+TEST_CASE("optimizers take the steps that PyTorch's take, in both modes", "[optim]") {
   const DType dtype = GENERATE(DType::f32, DType::f64);
-  const bool through_step = GENERATE(false, true);
+  const bool as_graph = GENERATE(false, true), through_step = GENERATE(false, true);
+  if (as_graph && through_step) return;
   for (const auto& [rule, optimizer] : cases()) {
-    CAPTURE(rule, name(dtype), through_step);
+    CAPTURE(rule, name(dtype), as_graph, through_step);
+    InMode mode(as_graph, dtype);
     Problem problem(dtype);
-    const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-    problem.declare(parameters);
-    assign(problem.w, problem.golden["start.w"]);
-    assign(problem.b, problem.golden["start.b"]);
+    problem.declare(mode.parameters);
+    const auto make_step = mode.function({{dtype, {5, 3}}, {dtype, {3}}},
+                                         [&, &by = optimizer](const Tensors& in) -> Tensors {
+                                           const Tensor loss = problem.loss(in[0], in[1]);
+                                           if (!through_step)
+                                             return {by.minimize(loss, mode.parameters)};
+                                           loss.backward();
+                                           by.step(mode.parameters);
+                                           mode.parameters.zero_grad();
+                                           return {};
+                                         });
+    for (const char* which : {"w", "b"})
+      mode.assign(which, problem.golden[std::string("start.") + which]);
     for (int step = 1; step <= kSteps; ++step) {
-      const Tensor loss =
-          problem.loss(problem.gradient("w", step - 1), problem.gradient("b", step - 1));
-      if (through_step) {
-        loss.backward();
-        optimizer.step(parameters);
-        parameters.zero_grad();
-      } else {
-        optimizer.minimize(loss, parameters);
-        CHECK_FALSE(problem.w.grad().defined());
-      }
-      REQUIRE(problem.error(rule, "w", problem.w, step) < tolerance(dtype));
-      REQUIRE(problem.error(rule, "b", problem.b, step) < tolerance(dtype));
-    }
-  }
-}
-
-TEST_CASE("graph optimizers take the steps that PyTorch's take", "[optim]") {
-  const DType dtype = GENERATE(DType::f32, DType::f64);
-  for (const auto& [rule, optimizer] : cases()) {
-    CAPTURE(rule, name(dtype));
-    Problem problem(dtype);
-    Graph graph;
-    const Parameters parameters(graph, Seed{1}, dtype);
-    problem.declare(parameters);
-    const Tensor dw = graph.placeholder("dw", dtype, {5, 3});
-    const Tensor db = graph.placeholder("db", dtype, {3});
-    const Tensor train = optimizer.minimize(problem.loss(dw, db), parameters);
-    Session session(graph);
-    session.initialize(parameters);
-    session.assign(problem.w, problem.golden["start.w"]);
-    session.assign(problem.b, problem.golden["start.b"]);
-    for (int step = 1; step <= kSteps; ++step) {
-      session.run(train,
-                  {{dw, problem.gradient("w", step - 1)}, {db, problem.gradient("b", step - 1)}});
-      REQUIRE(problem.error(rule, "w", session.value(problem.w), step) < tolerance(dtype));
-      REQUIRE(problem.error(rule, "b", session.value(problem.b), step) < tolerance(dtype));
+      make_step({problem.gradient("w", step - 1), problem.gradient("b", step - 1)});
+      if (!as_graph) CHECK_FALSE(problem.w.grad().defined());
+      for (const char* which : {"w", "b"})
+        REQUIRE(problem.error(rule, which, mode[which], step) < tolerance(dtype));
     }
   }
 }
@@ -148,39 +117,18 @@ TEST_CASE("moving averages are those that PyTorch keeps, and the corrected ones 
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const bool corrected = GENERATE(false, true), as_graph = GENERATE(false, true);
   CAPTURE(name(dtype), corrected, as_graph);
+  InMode mode(as_graph, dtype);
   Problem problem(dtype);
-  const std::string which = corrected ? "ema_corrected" : "ema";
-  const optim::AverageOptions options = {.decay = 0.9, .bias_corrected = corrected};
-  const auto check = [&](const Tensor& w, const Tensor& b, int step) {
-    REQUIRE(problem.error(which, "w", w, step) < tolerance(dtype));
-    REQUIRE(problem.error(which, "b", b, step) < tolerance(dtype));
-  };
-  const auto value = [&](const char* name, int step) {
-    return select(problem.golden[std::string("adam.") + name], 0, step - 1);
-  };
-  if (as_graph) {
-    Graph graph;
-    const Parameters parameters(graph, Seed{1}, dtype);
-    problem.declare(parameters);
-    const Tensor updated = optim::MovingAverage(parameters, options).update();
-    Session session(graph);
-    session.initialize(parameters);
-    for (int step = 1; step <= kSteps; ++step) {
-      session.assign(problem.w, value("w", step));
-      session.assign(problem.b, value("b", step));
-      session.run(updated);
-      check(session.value(parameters["average.w"]), session.value(parameters["average.b"]), step);
-    }
-  } else {
-    const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-    problem.declare(parameters);
-    const optim::MovingAverage average(parameters, options);
-    for (int step = 1; step <= kSteps; ++step) {
-      assign(problem.w, value("w", step));
-      assign(problem.b, value("b", step));
-      average.update();
-      check(parameters["average.w"], parameters["average.b"], step);
-    }
+  problem.declare(mode.parameters);
+  const optim::MovingAverage average(mode.parameters, {.decay = 0.9, .bias_corrected = corrected});
+  const auto update = mode.function([&] { return average.update(); });
+  for (int step = 1; step <= kSteps; ++step) {
+    for (const std::string which : {"w", "b"})
+      mode.assign(which, select(problem.golden["adam." + which], 0, step - 1));
+    update({});
+    for (const std::string which : {"w", "b"})
+      REQUIRE(problem.error(corrected ? "ema_corrected" : "ema", which, mode["average." + which],
+                            step) < tolerance(dtype));
   }
 }
 

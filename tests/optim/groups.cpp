@@ -1,12 +1,6 @@
 // Several optimizers, each for a part of the parameters, in one step.
-#include "ebb/optim/groups.h"
 
-#include "ebb/core/autodiff/attempt.h"
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/cpu_time.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"

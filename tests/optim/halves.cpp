@@ -1,14 +1,8 @@
 // Optimizers of 16-bit parameters: state, sums and options are not rounded to 16 bits.
 #include <cmath>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/base/half.h"
 #include "ebb/core/kernels/convert.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
 

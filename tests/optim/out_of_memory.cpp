@@ -1,39 +1,15 @@
 // A step that runs out of memory has not happened: MEMORY.md, row 11.
 #include <functional>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/groups.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/failing_allocation.h"
 #include "ebb/tests/golden/golden.h"
-#include "ebb/tests/optim/allocated_now.h"
 #include "ebb/tests/optim/rules.h"
 
 namespace ebb::tests {
 namespace {
-
-constexpr std::size_t kNever = ~std::size_t{0};
-
-memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
-
-// Whether the step succeeds when the allocation after the next n fails.
-bool survives(std::size_t n, const std::function<void()>& step) {
-  allocator().fail_allocation_after(n);
-  bool survived = true;
-  try {
-    step();
-  } catch (const OutOfMemory&) {
-    survived = false;
-  }
-  allocator().fail_allocation_after(kNever);
-  return survived;
-}
 
 struct SmallTraining {
   SmallTraining() {
@@ -99,21 +75,20 @@ TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]"
     for (const int steps_before : {0, 1}) {
       if (flushes && steps_before == 0) continue;
       CAPTURE(method.name, steps_before);
-      int failures = 0;
-      for (std::size_t n = 0;; ++n) {
+      std::size_t failures = 0;
+      for (;; ++failures) {
         const SmallTraining training;
         if (flushes) methods()[3].step(training.parameters, training.loss());
         for (int i = 0; i < steps_before && !flushes; ++i)
           method.step(training.parameters, training.loss());
         const auto before = bits(training.parameters);
-        const std::size_t held = allocated_now();
+        const Bytes bytes;
         {
           const Tensor loss = training.loss();
-          if (survives(n, [&] { method.step(training.parameters, loss); })) break;
+          if (!fails_at(failures, [&] { method.step(training.parameters, loss); })) break;
         }
-        ++failures;
         REQUIRE(bits(training.parameters) == before);
-        REQUIRE(allocated_now() == held);
+        REQUIRE(bytes.now() == 0);
         method.step(training.parameters, training.loss());
         REQUIRE(bits(training.parameters) != before);
       }
@@ -123,17 +98,15 @@ TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]"
 }
 
 TEST_CASE("step() that runs out of memory has changed nothing", "[optim][row11]") {
-  const optim::Adam adam;
-  int failures = 0;
-  for (std::size_t n = 0;; ++n) {
+  std::size_t failures = 0;
+  for (;; ++failures) {
     const SmallTraining training;
     training.loss().backward();
     const auto before = bits(training.parameters);
-    const std::size_t held = allocated_now();
-    if (survives(n, [&] { adam.step(training.parameters); })) break;
-    ++failures;
+    const Bytes bytes;
+    if (!fails_at(failures, [&] { optim::Adam().step(training.parameters); })) break;
     REQUIRE(bits(training.parameters) == before);
-    REQUIRE(allocated_now() == held);
+    REQUIRE(bytes.now() == 0);
   }
   // The step allocates four moments, the count of steps and the learning rate.
   CHECK(failures == 6);

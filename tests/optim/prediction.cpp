@@ -1,20 +1,9 @@
 // Training takes the predicted bytes: eager the figures of the device's twin, a graph its plan's.
 #include <functional>
 
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/memory/predict.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/classifier.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adagrad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/lion.h"
-#include "ebb/optim/rmsprop.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
 
 namespace ebb::tests {
 namespace {
@@ -60,34 +49,30 @@ TEST_CASE("eager training takes what it takes on the device's twin", "[optim]") 
         method.finish(parameters);
       };
       const memory::Prediction predicted = memory::predict(Device::cpu(), program);
-      const std::size_t before = memory::stats(Device::cpu()).allocated.current;
-      std::size_t measured = 0;
-      {
-        const memory::PeakScope peak(Device::cpu());
-        program(Device::cpu());
-        measured = peak.bytes();
-      }
-      CHECK(memory::stats(Device::cpu()).allocated.current == before);
-      CHECK(measured - before == predicted.peak_bytes);
+      const Bytes bytes;
+      program(Device::cpu());
+      CHECK(bytes.now() == 0);
+      CHECK(bytes.peak() == predicted.peak_bytes);
       CHECK(predicted.by_category[static_cast<std::size_t>(memory::Category::optimizer_state)] > 0);
     }
 }
 
 TEST_CASE("a graph's step takes what its plan says", "[optim]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
   for (const PredictedStep& method : predicted_steps()) {
-    CAPTURE(method.name);
+    CAPTURE(method.name, name(dtype));
     Graph graph;
-    const Tensor x = graph.placeholder("x", DType::f32, {-1, 12});
+    const Tensor x = graph.placeholder("x", dtype, {-1, 12});
     const Tensor y = graph.placeholder("y", DType::i32, {-1});
-    const Parameters parameters(graph, Seed{1});
+    const Parameters parameters(graph, Seed{1}, dtype);
     const models::Classifier model(parameters, 12, 5, {.hidden = 64, .layers = 2});
     const Tensor train = method.step(softmax_cross_entropy(model(x), y), y, parameters);
     const memory::Plan plan = graph.plan({train}, {{x, {32, 12}}, {y, {32}}}, Device::cpu());
     Session session(graph);
     session.initialize(parameters);
     for (int i = 0; i < 3; ++i)
-      session.run(train,
-                  {{x, Tensor::full({32, 12}, 0.5)}, {y, Tensor::full({32}, 1, DType::i32)}});
+      session.run(
+          train, {{x, Tensor::full({32, 12}, 0.5, dtype)}, {y, Tensor::full({32}, 1, DType::i32)}});
     CHECK(session.stats().allocated.peak == plan.peak_bytes);
     CHECK(plan.lower_bound_bytes <= plan.peak_bytes);
   }
@@ -111,11 +96,7 @@ TEST_CASE("a rule keeps its slots and a count, and a step in place takes the rat
       {optim::Adagrad({.learning_rate = optim::linear_decay(0.1)}), 1},
       {optim::Lion(), 1}};
   constexpr std::size_t kFloats = 4 * 4096, kScalar = 512;
-  const auto state = [] {
-    return memory::stats(Device::cpu())
-        .by_category[static_cast<std::size_t>(memory::Category::optimizer_state)]
-        .current;
-  };
+  const auto state = [] { return Bytes().of(memory::Category::optimizer_state); };
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const auto& [optimizer, slots] : all) {
       CAPTURE(optimizer.rule().name(), slots, name(dtype));
@@ -125,11 +106,10 @@ TEST_CASE("a rule keeps its slots and a count, and a step in place takes the rat
       const std::size_t before = state();
       optimizer.apply({gradient}, p);
       CHECK(state() - before == slots * kFloats + kScalar);
-      const std::size_t held = memory::stats(Device::cpu()).allocated.current;
-      const memory::PeakScope peak(Device::cpu());
+      const Bytes step;
       optimizer.apply({gradient}, p);
-      CHECK(peak.bytes() - held == kScalar);
-      CHECK(memory::stats(Device::cpu()).allocated.current == held);
+      CHECK(step.peak() == kScalar);
+      CHECK(step.now() == 0);
     }
 }
 

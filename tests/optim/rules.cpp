@@ -1,15 +1,8 @@
 // Rules of a user, written in public operators.
 #include "ebb/tests/optim/rules.h"
+#include "ebb/ebb.h"
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/detect_nan.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
-#include "ebb/tests/optim/allocated_now.h"
+#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/optim/train.h"
 
 namespace ebb::tests {
@@ -93,19 +86,6 @@ TEST_CASE("a rule in operators is the fused one, to rounding, in both modes", "[
   }
 }
 
-TEST_CASE("a rule of one's own is the same in both modes, bit for bit", "[optim][rule]") {
-  const std::vector<optim::Optimizer> optimizers = {own<Momentum>(0.1), own<RmsProp>(0.01),
-                                                    own<OwnAdam>(0.01)};
-  for (const optim::Optimizer& optimizer : optimizers) {
-    CAPTURE(optimizer.rule().name());
-    const Training training =
-        two_parameters({[&](const Parameters& p) { return optimizer.minimize(ruled_loss(p), p); }});
-    const Values eager = train_eagerly(training, 5);
-    check_bits(train_as_graph(training, 5, true), eager);
-    check_bits(train_as_graph(training, 5, false), eager);
-  }
-}
-
 TEST_CASE("a rule sees the parameter, its gradient, its slots, the step and the rate",
           "[optim][rule]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
@@ -135,32 +115,21 @@ TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][r
         two_parameters({[&](const Parameters& p) { return optimizer.minimize(ruled_loss(p), p); }}),
         count);
   };
-  const Values start = rounds(
-      [](const optim::RuleInput&) {
-        return optim::RuleResult{{}, Tensors(2)};
-      },
-      0);
-  const auto first = [](const optim::RuleInput& in) {
+  const auto mark = [](const optim::RuleInput& in) {
     return optim::RuleResult{{}, {in.gradient, in.parameter * 1}};
   };
-  const Values marked = rounds(first, 1);
+  const Values start = rounds(mark, 0), marked = rounds(mark, 1);
   CHECK(bit_equal(marked.at("x"), start.at("x")));
   CHECK(bit_equal(marked.at("x/scripted.b"), start.at("x")));
 
   // Slots trade places, and the parameter takes one slot's old value.
-  const Values swapped = rounds(
-      [](const optim::RuleInput& in) {
-        return optim::RuleResult{in.slots[0], {in.parameter, reshape(in.slots[0], {4})}};
-      },
-      1);
+  const auto trade = [](const optim::RuleInput& in) {
+    return optim::RuleResult{in.slots[0], {in.parameter, reshape(in.slots[0], {4})}};
+  };
+  const Values swapped = rounds(trade, 1), twice = rounds(trade, 2);
   CHECK(values_of(swapped.at("x")) == std::vector<double>(4, 0));
   CHECK(bit_equal(swapped.at("x/scripted.a"), start.at("x")));
   CHECK(values_of(swapped.at("x/scripted.b")) == std::vector<double>(4, 0));
-  const Values twice = rounds(
-      [](const optim::RuleInput& in) {
-        return optim::RuleResult{in.slots[0], {in.parameter, reshape(in.slots[0], {4})}};
-      },
-      2);
   CHECK(bit_equal(twice.at("x"), start.at("x")));
   CHECK(values_of(twice.at("x/scripted.a")) == std::vector<double>(4, 0));
   CHECK(bit_equal(twice.at("x/scripted.b"), start.at("x")));
@@ -223,11 +192,11 @@ TEST_CASE("a rule that throws half-way has changed nothing and counted nothing",
       calls = 0, allowed = 100;
       for (int i = 0; i < steps_before; ++i) ways[flushes ? 3 : way](p);
       const Values before = values_of(p);
-      const std::size_t held = allocated_now();
+      const Bytes bytes;
       calls = 0, allowed = 1;
       CHECK_ERROR(ways[way](p), Error, "no more");
       check_bits(values_of(p), before);
-      CHECK(allocated_now() == held);
+      CHECK(bytes.now() == 0);
       allowed = 100;
       ways[way](p);
       CHECK(p["scripted/step"].item<std::int64_t>() ==
@@ -315,11 +284,11 @@ TEST_CASE("a NaN is found in the operator of the rule that makes it, and nothing
 
 TEST_CASE("a rule that writes in place is refused in both modes") {
   for (const bool as_graph : {false, true}) {
-    Graph graph;
-    const Parameters p = as_graph ? Parameters(graph) : Parameters(Device::cpu());
-    const Tensor w = p.declare("w", {1}, initializers::constant(1));
+    const InMode mode(as_graph);
+    const Tensor w = mode.parameters.declare("w", {1}, initializers::constant(1));
     const optim::Optimizer optimizer(std::make_shared<WritesItself>(), 0.1);
-    CHECK_ERROR(optimizer.minimize(sum(square(w)), p), Error, "has written to the parameter 'w'");
+    CHECK_ERROR(optimizer.minimize(sum(square(w)), mode.parameters), Error,
+                "has written to the parameter 'w'");
   }
   CHECK_ERROR(optim::Optimizer(std::make_shared<Nameless>(), 0.1), Error, "needs a name");
 }
@@ -327,22 +296,14 @@ TEST_CASE("a rule that writes in place is refused in both modes") {
 TEST_CASE("a learning rate that is one of the parameters is read before the step writes it") {
   for (const bool own : {false, true})
     for (const bool as_graph : {false, true}) {
-      Graph graph;
-      const Parameters p =
-          as_graph ? Parameters(graph, {}, DType::f64) : Parameters(Device::cpu(), {}, DType::f64);
-      const Tensor rate = p.declare("rate", {}, initializers::constant(0.25));
-      const Tensor w = p.declare("w", {}, initializers::constant(1));
+      InMode mode(as_graph, DType::f64);
+      const Tensor rate = mode.parameters.declare("rate", {}, initializers::constant(0.25));
+      const Tensor w = mode.parameters.declare("w", {}, initializers::constant(1));
       const optim::Optimizer optimizer = own ? optim::Optimizer(std::make_shared<Plain>(), rate)
                                              : optim::Sgd({.learning_rate = rate});
-      const Tensor train = optimizer.minimize(square(rate) + square(w), p);
-      if (!as_graph) {
-        CHECK(w.item<double>() == 0.5);
-        continue;
-      }
-      Session session(graph);
-      session.initialize(p);
-      session.run(train);
-      CHECK(session.value(w).item<double>() == 0.5);
+      mode.function([&] { return optimizer.minimize(square(rate) + square(w), mode.parameters); })(
+          {});
+      CHECK(mode["w"].item<double>() == 0.5);
     }
 }
 

@@ -3,10 +3,7 @@
 #include <cmath>
 #include <span>
 
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/optim/rule.h"
+#include "ebb/ebb.h"
 
 namespace ebb::tests {
 

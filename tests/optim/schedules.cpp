@@ -1,9 +1,5 @@
 // Learning rates that change with the step.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/learning_rate.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
 
@@ -53,41 +49,6 @@ TEST_CASE("schedules have the rates of their formulas", "[optim][schedule]") {
   check_rates(optim::exponential_decay(1, {.factor = 0.25, .every = 2}), {1, 0.5, 0.25, 0.125});
   check_rates(optim::exponential_decay(1, {.factor = 0.25, .every = 2, .warm_up = 2}),
               {0.5, 1, 0.5, 0.25});
-}
-
-TEST_CASE("a schedule goes on where a checkpoint was made", "[optim][schedule]") {
-  const TemporaryFolder folder;
-  const optim::Adam adam(
-      {.learning_rate = optim::exponential_decay(0.1, {.every = 4, .warm_up = 3})});
-  const auto make = [] {
-    const Parameters p(Device::cpu(), Seed{1});
-    p.declare("x", {4}, initializers::uniform(-1, 1));
-    return p;
-  };
-  const auto train = [&](const Parameters& p) {
-    for (int i = 0; i < 5; ++i) adam.minimize(sum(square(p["x"])), p);
-  };
-  const Parameters saved = make(), loaded = make();
-  train(saved);
-  saved.save(folder.path("file"));
-  loaded.load(folder.path("file"));
-  train(saved);
-  train(loaded);
-  check_bits(values_of(loaded), values_of(saved));
-  CHECK(loaded["adam/step"].item<std::int64_t>() == 10);
-}
-
-TEST_CASE("schedules refuse options out of range", "[optim][schedule]") {
-  CHECK_ERROR(optim::linear_decay(1, {.warm_up = 5, .steps = 5}), Error,
-              "[linear_decay] takes 0 <= warm_up < steps, not warm_up = 5, steps = 5");
-  CHECK_ERROR(optim::polynomial_decay(1, 0), Error, "[polynomial_decay] power = 0");
-  CHECK_ERROR(optim::cosine(1, {.steps = 5, .end = -1}), Error, "[cosine] end = -1");
-  CHECK_ERROR(optim::linear_decay(-1), Error, "[linear_decay] peak = -1");
-  CHECK_ERROR(optim::step_decay(1, {.factor = 0}), Error, "[step_decay] factor = 0");
-  CHECK_ERROR(optim::exponential_decay(1, {.every = 0}), Error,
-              "[exponential_decay] every = 0 is below 1");
-  CHECK_ERROR(optim::exponential_decay(NAN), Error, "[exponential_decay] base = nan");
-  CHECK_ERROR(optim::linear_warm_up(1, -1), Error, "[linear_warm_up] steps = -1 is below 0");
 }
 
 }  // namespace ebb::tests

@@ -1,19 +1,13 @@
 // Optimizers that are given a scope: the parameters they update, and the owners of their slots.
 #include <filesystem>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
+#include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
 namespace {
-
-const Initializer kUniform = initializers::uniform(-1, 1);
 
 // Declares two parts of two parameters each.
 void declare_parts(const Parameters& parameters) {
@@ -232,37 +226,6 @@ TEST_CASE("samples that a step cannot count are refused before it counts", "[opt
   CHECK(p.slots().empty());
 }
 
-TEST_CASE("two sets of parameters in one graph train side by side", "[optim][scope]") {
-  const auto declare = [](const Parameters& p) { p.declare("w", {4}, kUniform); };
-  const auto loss = [](const Parameters& p) { return sum(square(p["w"])); };
-  const optim::Adam adam({.learning_rate = 0.1});
-  Graph graph;
-  const Parameters student(graph, Seed{1}, {.name = "student"});
-  const Parameters teacher(graph, Seed{1}, {.name = "teacher"});
-  declare(student);
-  declare(teacher);
-  const Tensor first = adam.minimize(loss(student), student);
-  const Tensor second = adam.minimize(loss(teacher), teacher);
-  Session session(graph);
-  session.initialize(student);
-  session.initialize(teacher);
-  const Tensor teacher_before = session.value(teacher["w"]);
-  session.run(first);
-  CHECK(bit_equal(session.value(teacher["w"]), teacher_before));
-  session.run(second);
-  session.run(second);
-  CHECK(session.value(student["adam/step"]).item<std::int64_t>() == 1);
-  CHECK(session.value(teacher["adam/step"]).item<std::int64_t>() == 2);
-  CHECK(student.slots().size() == 3);
-  CHECK(student.slots()[0].name == "student.w/student.adam.first_moment");
-
-  // In eager, the same set has the same names.
-  const Parameters eager(Device::cpu(), Seed{1}, {.name = "student"});
-  declare(eager);
-  adam.minimize(loss(eager), eager);
-  CHECK(bit_equal(eager["w"], session.value(student["w"])));
-}
-
 namespace {
 
 // A GAN: each optimizer has its own set, and its loss depends on both sets.
@@ -346,38 +309,27 @@ TEST_CASE("training in parts goes on where a file left it, in either mode", "[op
   const Values whole = train_eagerly(training_of(steps), 5);
   check_bits(train_as_graph(training_of(steps), 5), whole);
 
-  const auto eager = [&](const char* from, const char* to, int rounds) {
-    const Parameters p(Device::cpu(), Seed{2});
-    declare_parts(p);
-    if (from) p.load(folder.path(from));
+  const auto go_on = [&](bool as_graph, const char* from, const char* to, int rounds) {
+    InMode mode(as_graph, DType::f32, Seed{2});
+    declare_parts(mode.parameters);
+    std::vector<InMode::Function> all;
+    for (const Step& step : steps)
+      all.push_back(mode.function([&] { return step(mode.parameters); }));
+    mode.load(folder.path(from));
     for (int i = 0; i < rounds; ++i)
-      for (const Step& step : steps) step(p);
-    p.save(folder.path(to));
-    return values_of(p);
-  };
-  const auto graph = [&](const char* from, const char* to, int rounds) {
-    Graph graph;
-    const Parameters p(graph, Seed{2});
-    declare_parts(p);
-    Tensors fetches;
-    for (const Step& step : steps) fetches.push_back(step(p));
-    Session session(graph);
-    session.restore(folder.path(from));
-    for (int i = 0; i < rounds; ++i)
-      for (const Tensor& fetch : fetches) session.run(fetch);
-    session.save(folder.path(to));
+      for (const InMode::Function& step : all) step({});
+    mode.save(folder.path(to));
+    return mode.values();
   };
   {
     const Parameters start(Device::cpu(), Seed{1});
     declare_parts(start);
     start.save(folder.path("start"));
   }
-  eager("start", "e2", 2);
-  graph("start", "g2", 2);
-  check_bits(eager("e2", "e5", 3), whole);
-  check_bits(eager("g2", "e5", 3), whole);
-  graph("e2", "g5", 3);
-  check_bits(eager("g5", "same", 0), whole);
+  for (const bool first : {false, true}) {
+    go_on(first, "start", "two", 2);
+    for (const bool then : {false, true}) check_bits(go_on(then, "two", "five", 3), whole);
+  }
 }
 
 TEST_CASE("the graph of an optimizer grows in step with the parameters", "[optim][scope]") {

@@ -1,12 +1,7 @@
 // Slots with a dtype of their own: moments and sums wider or narrower than the parameters.
 #include <cmath>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
@@ -15,6 +10,7 @@ namespace ebb::tests {
 namespace {
 
 constexpr int kSteps = 12;
+constexpr double kRate = 0.01;
 constexpr std::int64_t kElements = 4;
 
 std::vector<double> doubles_of(const Tensor& tensor) {
@@ -44,39 +40,27 @@ struct Reference {
   double rounded(double value, DType dtype) const {
     return dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
   }
-  void adam(double g, double step, double rate, DType dtype) {
+  void adam(double g, double step, DType dtype) {
     m = 0.9 * m + (1 - 0.9) * g;
     v = 0.999 * v + (1 - 0.999) * g * g;
     const double root = std::sqrt(v) / std::sqrt(1 - std::pow(0.999, step)) + 1e-8;
-    x = rounded(x - rate / (1 - std::pow(0.9, step)) * m / root, dtype);
+    x = rounded(x - kRate / (1 - std::pow(0.9, step)) * m / root, dtype);
   }
-  void momentum(double g, double rate, DType dtype) {
+  void momentum(double g, DType dtype) {
     v = 0.9 * v + g;
-    x = rounded(x - rate * v, dtype);
+    x = rounded(x - kRate * v, dtype);
   }
 };
 
 // Returns x and its slots after kSteps steps with gradients of dtype `dtype`.
-Values stepped(const optim::Optimizer& optimizer, DType dtype) {
-  const Parameters p = eager_parameters(dtype);
-  for (int step = 1; step <= kSteps; ++step) optimizer.apply({gradient_in(step, dtype)}, p);
-  return values_of(p);
-}
-
-Values stepped_in_a_graph(const optim::Optimizer& optimizer, DType dtype) {
-  Graph graph;
-  const Parameters p(graph, Seed{1}, dtype);
-  p.declare("x", {kElements}, initializers::constant(1));
-  const Tensor gradient = graph.placeholder("g", dtype, {kElements});
-  const Tensor train = optimizer.apply({gradient}, p);
-  Session session(graph);
-  session.initialize(p);
-  for (int step = 1; step <= kSteps; ++step)
-    session.run(train, {{gradient, gradient_in(step, dtype)}});
-  Values values;
-  for (const auto* list : {&p.entries(), &p.slots()})
-    for (const auto& [name, tensor] : *list) values[name] = session.value(tensor);
-  return values;
+Values stepped(const optim::Optimizer& optimizer, DType dtype, bool as_graph = false) {
+  InMode mode(as_graph, dtype);
+  mode.parameters.declare("x", {kElements}, initializers::constant(1));
+  const auto apply = mode.function({{dtype, {kElements}}}, [&](const Tensors& in) -> Tensors {
+    return {optimizer.apply(in, mode.parameters)};
+  });
+  for (int step = 1; step <= kSteps; ++step) apply({gradient_in(step, dtype)});
+  return mode.values();
 }
 
 // A user's rule that keeps its state in double.
@@ -100,45 +84,32 @@ const DType kBoth[] = {DType::f32, DType::f64};
 
 }  // namespace
 
-TEST_CASE("Adam's moments are what they are in double, if kept in double, whatever the parameters",
+TEST_CASE("state kept in double is what it is in double, whatever the parameters",
           "[optim][dtype]") {
+  const optim::Adam adam({.learning_rate = kRate, .state_dtype = DType::f64});
+  const optim::Sgd sgd({.learning_rate = kRate, .momentum = 0.9, .state_dtype = DType::f64});
   for (const DType dtype : kBoth) {
     CAPTURE(name(dtype));
-    const double rate = 0.01;
-    const optim::Adam adam({.learning_rate = rate, .state_dtype = DType::f64});
-    const Values values = stepped(adam, dtype);
-    for (std::int64_t i = 0; i < kElements; ++i) {
-      Reference reference;
-      for (int step = 1; step <= kSteps; ++step)
-        reference.adam(doubles_of(gradient_in(step, dtype))[static_cast<std::size_t>(i)], step,
-                       rate, dtype);
-      const auto at = static_cast<std::size_t>(i);
-      CHECK(std::abs(doubles_of(values.at("x/adam.first_moment"))[at] - reference.m) < 1e-15);
-      CHECK(std::abs(doubles_of(values.at("x/adam.second_moment"))[at] - reference.v) < 1e-15);
-      // Exact, but for rounding that a fused multiply-add changes: one ulp in f32.
-      CHECK(std::abs(doubles_of(values.at("x"))[at] - reference.x) <
-            (dtype == DType::f32 ? 1.3e-7 : 1e-14));
-    }
-    CHECK(values.at("x/adam.first_moment").dtype() == DType::f64);
-    CHECK(values.at("x").dtype() == dtype);
-    check_bits(stepped_in_a_graph(adam, dtype), values);
-  }
-}
-
-TEST_CASE("a velocity kept in double is what it is in double", "[optim][dtype]") {
-  for (const DType dtype : kBoth) {
-    CAPTURE(name(dtype));
-    const optim::Sgd sgd({.learning_rate = 0.01, .momentum = 0.9, .state_dtype = DType::f64});
-    const Values values = stepped(sgd, dtype);
+    const Values of_adam = stepped(adam, dtype), of_sgd = stepped(sgd, dtype);
+    // Exact, but for rounding that a fused multiply-add changes: one ulp in f32.
+    const double near = dtype == DType::f32 ? 1.3e-7 : 1e-14;
     for (std::size_t i = 0; i < kElements; ++i) {
-      Reference reference;
-      for (int step = 1; step <= kSteps; ++step)
-        reference.momentum(doubles_of(gradient_in(step, dtype))[i], 0.01, dtype);
-      CHECK(std::abs(doubles_of(values.at("x/sgd.velocity"))[i] - reference.v) < 1e-15);
-      CHECK(std::abs(doubles_of(values.at("x"))[i] - reference.x) <
-            (dtype == DType::f32 ? 1.3e-7 : 1e-14));
+      Reference a, b;
+      for (int step = 1; step <= kSteps; ++step) {
+        const double gradient = doubles_of(gradient_in(step, dtype))[i];
+        a.adam(gradient, step, dtype);
+        b.momentum(gradient, dtype);
+      }
+      CHECK(std::abs(doubles_of(of_adam.at("x/adam.first_moment"))[i] - a.m) < 1e-15);
+      CHECK(std::abs(doubles_of(of_adam.at("x/adam.second_moment"))[i] - a.v) < 1e-15);
+      CHECK(std::abs(doubles_of(of_adam.at("x"))[i] - a.x) < near);
+      CHECK(std::abs(doubles_of(of_sgd.at("x/sgd.velocity"))[i] - b.v) < 1e-15);
+      CHECK(std::abs(doubles_of(of_sgd.at("x"))[i] - b.x) < near);
     }
-    check_bits(stepped_in_a_graph(sgd, dtype), values);
+    CHECK(of_adam.at("x/adam.first_moment").dtype() == DType::f64);
+    CHECK(of_adam.at("x").dtype() == dtype);
+    check_bits(stepped(adam, dtype, true), of_adam);
+    check_bits(stepped(sgd, dtype, true), of_sgd);
   }
 }
 
@@ -177,7 +148,7 @@ TEST_CASE("a rule of one's own says the dtype of each of its slots", "[optim][dt
     for (int step = 1; step <= kSteps; ++step) total += doubles_of(gradient_in(step, dtype))[1];
     CHECK(std::abs(doubles_of(values.at("x/mean.total"))[1] - total) < 1e-15);
     CHECK(values.at("x/mean.last").dtype() == dtype);
-    check_bits(stepped_in_a_graph(optimizer, dtype), values);
+    check_bits(stepped(optimizer, dtype, true), values);
   }
   // A slot's new value must be of the slot's dtype; the parameter's is refused.
   struct Wrong final : optim::Rule {
@@ -248,38 +219,24 @@ TEST_CASE("a checkpoint carries state in its own dtype, and training goes on fro
   const TemporaryFolder folder;
   const optim::Adam adam({.learning_rate = 0.01, .state_dtype = DType::f64});
   const optim::Accumulator accumulator(adam, {.samples = 5, .sum_dtype = DType::f64});
-  const auto loss_of = [](const Parameters& p, int step) {
-    return sum(p["x"] * square(p["x"]) * (1 + step));
+  const bool as_graph = GENERATE(false, true);
+  InMode saved(as_graph), loaded(as_graph);
+  const auto declared = [&](InMode& mode) {
+    const Tensor x = mode.parameters.declare("x", {kElements}, initializers::constant(1));
+    return mode.function([&accumulator, &mode, x] {
+      return accumulator.minimize(sum(x * square(x)), mode.parameters,
+                                  Tensor::full({}, 2, DType::i64));
+    });
   };
-  const auto go_on = [&](const Parameters& p, int from) {
-    for (int step = from; step < from + 7; ++step)
-      accumulator.minimize(loss_of(p, step), p, Tensor::full({}, 2, DType::i64));
-  };
-  const Parameters saved = eager_parameters(DType::f32), loaded = eager_parameters(DType::f32);
-  go_on(saved, 0);
+  const auto first = declared(saved), second = declared(loaded);
+  for (int step = 0; step < 7; ++step) first({});
   saved.save(folder.path("file"));
   loaded.load(folder.path("file"));
-  check_bits(values_of(loaded), values_of(saved));
+  check_bits(loaded.values(), saved.values());
   CHECK(loaded["x/adam.second_moment"].dtype() == DType::f64);
   CHECK(loaded["x/adam.accumulated"].dtype() == DType::f64);
-  go_on(saved, 7);
-  go_on(loaded, 7);
-  check_bits(values_of(loaded), values_of(saved));
-
-  // In a graph, one session restores the file of another.
-  Graph graph;
-  const Parameters p(graph, Seed{1});
-  p.declare("x", {kElements}, initializers::constant(1));
-  const Tensor train = accumulator.minimize(loss_of(p, 1), p, rows(p["x"]));
-  Session first(graph), second(graph);
-  first.initialize();
-  for (int i = 0; i < 3; ++i) first.run(train);
-  first.save(folder.path("session"));
-  second.restore(folder.path("session"));
-  for (int i = 0; i < 3; ++i) CHECK(bit_equal(first.run(train), second.run(train)));
-  for (const auto* list : {&p.entries(), &p.slots()})
-    for (const auto& [name, tensor] : *list)
-      CHECK(bit_equal(first.value(tensor), second.value(tensor)));
+  for (int step = 0; step < 7; ++step) CHECK(bit_equal(first({})[0], second({})[0]));
+  check_bits(loaded.values(), saved.values());
 }
 
 TEST_CASE("state in another dtype than is wanted is refused by name, and nothing has changed",

@@ -1,6 +1,5 @@
 // Training programs that run in either mode and return all that they leave.
 #pragma once
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -8,11 +7,9 @@
 
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 
@@ -49,32 +46,23 @@ struct Training {
   DType dtype = DType::f32;
 };
 
+inline Values train(bool as_graph, const Training& training, int rounds, bool passes = true) {
+  InMode mode(as_graph, training.dtype, Seed{1}, {.passes = passes});
+  training.declare(mode.parameters);
+  std::vector<InMode::Function> steps;
+  for (const Step& step : training.steps)
+    steps.push_back(mode.function([&] { return step(mode.parameters); }));
+  for (int i = 0; i < rounds; ++i)
+    for (const InMode::Function& step : steps) step({});
+  return mode.values();
+}
 inline Values train_eagerly(const Training& training, int rounds) {
-  const Parameters parameters(Device::cpu(), Seed{1}, training.dtype);
-  training.declare(parameters);
-  for (int i = 0; i < rounds; ++i)
-    for (const Step& step : training.steps) step(parameters);
-  return values_of(parameters);
+  return train(false, training, rounds);
 }
-
 inline Values train_as_graph(const Training& training, int rounds, bool passes = true) {
-  Graph graph;
-  const Parameters parameters(graph, Seed{1}, training.dtype);
-  training.declare(parameters);
-  Tensors fetches;
-  for (const Step& step : training.steps) fetches.push_back(step(parameters));
-  Session session(graph, {.passes = passes});
-  session.initialize(parameters);
-  for (int i = 0; i < rounds; ++i)
-    for (const Tensor& fetch : fetches) session.run(fetch);
-  Values values;
-  for (const auto* list : {&parameters.entries(), &parameters.states(), &parameters.slots()})
-    for (const auto& [name, tensor] : *list) values[name] = session.value(tensor);
-  return values;
+  return train(true, training, rounds, passes);
 }
 
-inline Values train(bool as_graph, const Training& training, int rounds) {
-  return as_graph ? train_as_graph(training, rounds) : train_eagerly(training, rounds);
-}
+inline Tensor number(double value) { return Tensor::full({}, value, DType::f64); }
 
 }  // namespace ebb::tests

@@ -1,14 +1,6 @@
 // Weight decay of some parameters and not of others.
-#include "ebb/optim/weight_decay.h"
 
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adagrad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/lion.h"
-#include "ebb/optim/rmsprop.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/optim/train.h"
 
 namespace ebb::tests {

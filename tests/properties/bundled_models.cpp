@@ -1,15 +1,8 @@
 #include "ebb/tests/properties/bundled_models.h"
+#include "ebb/ebb.h"
 
 #include <random>
 
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/models/classifier.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/models/mlp.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
 #include "ebb/tests/optim/rules.h"
 
 namespace ebb::tests {
@@ -93,20 +86,6 @@ std::vector<BundledModel> bundled_models() {
                    }});
   }
   return all;
-}
-
-const char* name(Method method) noexcept {
-  switch (method) {
-    case Method::minimize:
-      return "minimize";
-    case Method::minimize_own_rule:
-      return "minimize by a rule of one's own";
-    case Method::accumulate:
-      return "accumulate";
-    case Method::backward:
-      return "backward";
-  }
-  return "";
 }
 
 }  // namespace ebb::tests

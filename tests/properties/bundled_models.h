@@ -34,7 +34,11 @@ enum class Method {
 };
 inline constexpr Method kMethods[] = {Method::minimize, Method::minimize_own_rule,
                                       Method::accumulate, Method::backward};
-const char* name(Method method) noexcept;
+inline const char* name(Method method) noexcept {
+  constexpr const char* kNames[] = {"minimize", "minimize by a rule of one's own", "accumulate",
+                                    "backward"};
+  return kNames[static_cast<std::size_t>(method)];
+}
 
 inline constexpr std::int64_t kBatchRows = 6;  // two such batches fill an accumulator
 

@@ -1,10 +1,6 @@
 // Every allocation of a training step fails once, one at a time: MEMORY.md, row 11.
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/models/dense.h"
-#include "ebb/models/norm.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/heap.h"
@@ -93,33 +89,33 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
   std::vector<std::optional<float>> losses;
   TrainingState at_end;
   {
-    const auto training = make(device);
-    for (const std::int64_t rows : batches.rows) losses.push_back(training->step(rows));
-    at_end = training->state();
+    const auto run = make(device);
+    for (const std::int64_t rows : batches.rows) losses.push_back(run->step(rows));
+    at_end = run->state();
   }
   std::ptrdiff_t live = 0;
   std::size_t n = 0;
   for (bool has_failed = true; has_failed; n += has_failed ? stride : 0) {
     if (n == stride) live = HeapFault::live();  // includes all that is made only once
     CAPTURE(n);
-    const auto training = make(device);
+    const auto run = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {
       if (i == batches.fails) {
-        const TrainingState state = training->state();
-        const HeldMemory held = training->held();
-        const Attempted step = attempt_step(of, n, *training, batches.rows[i], device);
+        const TrainingState state = run->state();
+        const HeldMemory held = run->held();
+        const Attempted step = attempt_step(of, n, *run, batches.rows[i], device);
         has_failed = step.has_failed;
         if (!step.has_thrown) {
           REQUIRE(step.loss == losses[i]);
           continue;
         }
-        REQUIRE(training->held() == held);
-        REQUIRE(training->state() == state);
-        REQUIRE(training->held() == held);
+        REQUIRE(run->held() == held);
+        REQUIRE(run->state() == state);
+        REQUIRE(run->held() == held);
       }
-      REQUIRE(training->step(batches.rows[i]) == losses[i]);
+      REQUIRE(run->step(batches.rows[i]) == losses[i]);
     }
-    REQUIRE(training->state() == at_end);
+    REQUIRE(run->state() == at_end);
   }
   CHECK(device.runtime().allocator().allocated_bytes() == at_start);
   if (of == Of::heap) CHECK(HeapFault::live() == live);
@@ -142,7 +138,7 @@ TEST_CASE("an eager step of which any allocation fails has not happened", "[row1
   for (const BundledModel& model : models_to_fail())
     for (const Method method : kMethods) {
       CAPTURE(model.name, name(method));
-      check_both(eager_training(model, method), 10);
+      check_both(training(model, method, Way::eager), 10);
     }
 }
 
@@ -152,7 +148,7 @@ TEST_CASE("a session's run of which any allocation fails has not happened", "[ro
       for (const Method method : kMethods) {
         if (method == Method::backward || (prepared && method != Method::minimize)) continue;
         CAPTURE(model.name, name(method), prepared);
-        check_both(graph_training(model, method, prepared), 2);
+        check_both(training(model, method, prepared ? Way::prepared : Way::graph), 2);
       }
 }
 
@@ -167,8 +163,8 @@ TEST_CASE("a step of which any allocation of the host's heap fails has not happe
   const BundledModel model = normalised();
   for (const Method method : kMethods) {
     CAPTURE(name(method));
-    check_all(eager_training(model, method), 100);
-    if (method != Method::backward) check_all(graph_training(model, method), 10);
+    check_all(training(model, method, Way::eager), 100);
+    if (method != Method::backward) check_all(training(model, method, Way::graph), 10);
   }
-  check_all(graph_training(model, Method::minimize, true), 5);
+  check_all(training(model, Method::minimize, Way::prepared), 5);
 }

@@ -5,13 +5,34 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/properties/failing_source.h"
+#include "ebb/tests/core/second_device.h"
+#include "ebb/tests/fault_source.h"
 #include "ebb/tests/properties/failing_steps.h"
 
 using namespace ebb;
 using namespace ebb::tests;
 
 namespace {
+
+// A device of host memory whose source refuses memory when a test says so.
+class FailingSource {
+ public:
+  FailingSource()
+      : FailingSource(
+            std::make_unique<FaultInjectingSource>(std::make_unique<memory::HostSource>())) {}
+
+  const Device& device() const noexcept { return device_; }
+  // Lets the source give out at most so many bytes more, until restore().
+  void allow_more(std::size_t bytes) noexcept { source_.bound(source_.committed_bytes() + bytes); }
+  void restore() noexcept { source_.bound({}); }
+
+ private:
+  explicit FailingSource(std::unique_ptr<FaultInjectingSource> source)
+      : source_(*source), device_(make_second_device({}, std::move(source))) {}
+
+  FaultInjectingSource& source_;
+  const Device device_;
+};
 
 constexpr std::int64_t kManyRows = 64 * kBatchRows;
 
@@ -20,8 +41,8 @@ std::vector<MakeTraining> trainings() {
   for (const BundledModel& model : bundled_models()) {
     if (!model.name.ends_with("dropout")) continue;  // they allocate all the others do, and more
     for (const Method method : {Method::minimize, Method::accumulate}) {
-      all.push_back(eager_training(model, method));
-      all.push_back(graph_training(model, method));
+      all.push_back(training(model, method, Way::eager));
+      all.push_back(training(model, method, Way::graph));
     }
   }
   return all;
@@ -56,36 +77,36 @@ TEST_CASE("a step that the source refuses memory for has not happened", "[row11]
     std::vector<std::optional<float>> wanted;
     std::vector<HeldMemory> held_after;
     {
-      const auto training = make();
+      const auto run = make();
       for (const std::int64_t rows : batches) {
-        wanted.push_back(training->step(rows));
-        held_after.push_back(training->held());
+        wanted.push_back(run->step(rows));
+        held_after.push_back(run->held());
       }
     }
     for (std::size_t at = 0; at < batches.size(); ++at) {
       bool failed = true;
       for (std::size_t room = 0; failed; room = room < 16 * page ? room + page : 2 * room) {
         CAPTURE(at, room);
-        const auto training = make();
-        for (std::size_t i = 0; i < at; ++i) REQUIRE(training->step(batches[i]) == wanted[i]);
-        const TrainingState state = training->state();
-        const HeldMemory held = training->held();  // with an empty cache
+        const auto run = make();
+        for (std::size_t i = 0; i < at; ++i) REQUIRE(run->step(batches[i]) == wanted[i]);
+        const TrainingState state = run->state();
+        const HeldMemory held = run->held();  // with an empty cache
         source.allow_more(room);
         std::optional<float> loss;
         try {
-          loss = training->step(batches[at]);
+          loss = run->step(batches[at]);
           failed = false;
         } catch (const OutOfMemory&) {
           ++failures;
         }
         source.restore();
         if (failed) {
-          REQUIRE(holds_no_more(training->held(), held));
-          REQUIRE(training->state() == state);
-          loss = training->step(batches[at]);
+          REQUIRE(holds_no_more(run->held(), held));
+          REQUIRE(run->state() == state);
+          loss = run->step(batches[at]);
         }
         REQUIRE(loss == wanted[at]);
-        REQUIRE(training->held() == held_after[at]);
+        REQUIRE(run->held() == held_after[at]);
       }
     }
   }
@@ -97,13 +118,13 @@ TEST_CASE("a larger batch that the source refuses leaves the smaller one able to
   FailingSource source;
   for (const MakeTraining& make : trainings()) {
     const auto wanted = losses_of(*make(source.device()), {kBatchRows, kBatchRows, kManyRows});
-    const auto training = make(source.device());
-    REQUIRE(training->step(kBatchRows) == wanted[0]);
+    const auto run = make(source.device());
+    REQUIRE(run->step(kBatchRows) == wanted[0]);
     source.allow_more(0);
-    CHECK_THROWS_AS(training->step(1'000'000), OutOfMemory);
-    CHECK_THROWS_AS(training->step(1'000'000), OutOfMemory);
-    REQUIRE(training->step(kBatchRows) == wanted[1]);
+    CHECK_THROWS_AS(run->step(1'000'000), OutOfMemory);
+    CHECK_THROWS_AS(run->step(1'000'000), OutOfMemory);
+    REQUIRE(run->step(kBatchRows) == wanted[1]);
     source.restore();
-    REQUIRE(training->step(kManyRows) == wanted[2]);
+    REQUIRE(run->step(kManyRows) == wanted[2]);
   }
 }

@@ -15,114 +15,63 @@ void add_figures(HeldMemory& held, const memory::Stats& stats) {
   for (const memory::Figure& figure : stats.by_category) held.bytes.push_back(figure.current);
 }
 
-HeldMemory held_on(const Device& device) {
-  device.runtime().allocator().release_cached();
-  HeldMemory held;
-  add_figures(held, device.runtime().allocator().stats());
-  return held;
+}  // namespace
+
+FailingTraining::FailingTraining(const BundledModel& model, Method method, Way way,
+                                 const Device& device)
+    : model_(model),
+      way_(way),
+      device_(device),
+      mode_(way != Way::eager, DType::f32, Seed{7}, {.device = device, .seed = Seed{3}}),
+      loss_(model.make(mode_.parameters)),
+      step_(mode_.function(
+          {{model.input.dtype, with_rows(model.input, -1)},
+           {model.target.dtype, with_rows(model.target, -1)}},
+          [this, method](const Tensors& in) -> Tensors {
+            return {train(method, loss_(in[0], in[1]), in[0], mode_.parameters)};
+          },
+          way == Way::prepared)) {
+  set_seed(Seed{3});
+  if (way != Way::eager) mode_.session();  // initialized
 }
 
-std::optional<float> number(const Tensor& loss) {
-  if (loss.device().is_simulated()) return {};
+std::optional<float> FailingTraining::step(std::int64_t rows) {
+  const Tensors batch = {batch_of(model_.input, rows, device_),
+                         batch_of(model_.target, rows, device_)};
+  const auto make = [&] { return step_(batch)[0]; };
+  const Tensor loss = way_ == Way::eager ? attempt(make) : make();
+  if (device_.is_simulated()) return {};
   return loss.item<float>();
 }
 
-class EagerTraining final : public FailingTraining {
- public:
-  EagerTraining(const BundledModel& model, Method method, const Device& device)
-      : model_(model),
-        method_(method),
-        parameters_(device, Seed{7}),
-        loss_(model.make(parameters_)) {
-    set_seed(Seed{3});
-  }
-  std::optional<float> step(std::int64_t rows) override {
-    const Device device = parameters_.device();
-    const Tensor x = batch_of(model_.input, rows, device),
-                 y = batch_of(model_.target, rows, device);
-    return number(attempt([&] { return train(method_, loss_(x, y), x, parameters_); }));
-  }
-  TrainingState state() override {
-    TrainingState state{.random_key = detail::generator().key,
-                        .random_counter = detail::generator().counter};
-    for (const auto* list : {&parameters_.entries(), &parameters_.states(), &parameters_.slots()})
-      for (const auto& [name, tensor] : *list) {
-        state.names.push_back(name + (tensor.grad().defined() ? " and its gradient" : ""));
-        if (!tensor.device().is_simulated()) state.bits.push_back(bytes_of(tensor));
-      }
-    return state;
-  }
-  HeldMemory held() override { return held_on(parameters_.device()); }
-
- private:
-  const BundledModel model_;
-  const Method method_;
-  const Parameters parameters_;
-  const Loss loss_;
-};
-
-class GraphTraining final : public FailingTraining {
- public:
-  GraphTraining(const BundledModel& model, Method method, bool prepared, const Device& device)
-      : model_(model),
-        x_(graph_.placeholder("x", model.input.dtype, with_rows(model.input, -1))),
-        y_(graph_.placeholder("y", model.target.dtype, with_rows(model.target, -1))),
-        parameters_(graph_, Seed{7}),
-        train_(train(method, model.make(parameters_)(x_, y_), x_, parameters_)),
-        session_(graph_, {.device = device, .seed = Seed{3}}) {
-    session_.initialize(parameters_);
-    if (prepared) step_.emplace(session_.prepare(train_, {x_, y_}));
-  }
-  std::optional<float> step(std::int64_t rows) override {
-    const Tensor x = batch_of(model_.input, rows, session_.device()),
-                 y = batch_of(model_.target, rows, session_.device());
-    return number(step_ ? (*step_)(x, y) : session_.run(train_, {{x_, x}, {y_, y}}));
-  }
-  // Leaves out the session's random state, which shows in the next loss.
-  TrainingState state() override {
-    TrainingState state{.random_key = detail::generator().key,
-                        .random_counter = detail::generator().counter};
-    const bool has_slots = session_.memory().optimizer_state_bytes > 0;
-    for (const auto* list : {&parameters_.entries(), &parameters_.states(), &parameters_.slots()})
-      for (const auto& [name, tensor] : *list) {
-        if (list == &parameters_.slots() && !has_slots) continue;  // reading them makes them
-        state.names.push_back(name);
-        const Tensor value = session_.value(tensor);
-        if (!value.device().is_simulated()) state.bits.push_back(bytes_of(value));
-      }
-    return state;
-  }
-  HeldMemory held() override {
-    HeldMemory held = held_on(session_.device());
-    add_figures(held, session_.stats());
-    const memory::Breakdown of = session_.memory();
-    held.bytes.insert(held.bytes.end(),
-                      {of.parameter_bytes, of.optimizer_state_bytes, of.arena_bytes});
-    held.plans = session_.plans();
-    return held;
-  }
-
- private:
-  const BundledModel model_;
-  Graph graph_;
-  const Tensor x_, y_;
-  const Parameters parameters_;
-  const Tensor train_;
-  Session session_;
-  std::optional<PreparedStep> step_;
-};
-
-}  // namespace
-
-MakeTraining eager_training(const BundledModel& model, Method method) {
-  return
-      [=](const Device& device) { return std::make_unique<EagerTraining>(model, method, device); };
+TrainingState FailingTraining::state() {
+  const Parameters& p = mode_.parameters;
+  TrainingState state{.random_key = detail::generator().key,
+                      .random_counter = detail::generator().counter};
+  const bool has_slots = way_ == Way::eager || mode_.session().memory().optimizer_state_bytes > 0;
+  for (const auto* list : {&p.entries(), &p.states(), &p.slots()})
+    for (const auto& [name, tensor] : *list) {
+      if (list == &p.slots() && !has_slots) continue;  // reading them makes them
+      const bool has_gradient = way_ == Way::eager && tensor.grad().defined();
+      state.names.push_back(name + (has_gradient ? " and its gradient" : ""));
+      const Tensor value = mode_[name];
+      if (!device_.is_simulated()) state.bits.push_back(bytes_of(value));
+    }
+  return state;
 }
 
-MakeTraining graph_training(const BundledModel& model, Method method, bool prepared) {
-  return [=](const Device& device) {
-    return std::make_unique<GraphTraining>(model, method, prepared, device);
-  };
+HeldMemory FailingTraining::held() {
+  device_.runtime().allocator().release_cached();
+  HeldMemory held;
+  add_figures(held, device_.runtime().allocator().stats());
+  if (way_ == Way::eager) return held;
+  const Session& session = mode_.session();
+  add_figures(held, session.stats());
+  const memory::Breakdown of = session.memory();
+  held.bytes.insert(held.bytes.end(),
+                    {of.parameter_bytes, of.optimizer_state_bytes, of.arena_bytes});
+  held.plans = session.plans();
+  return held;
 }
 
 }  // namespace ebb::tests

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/graph/session.h"
+#include "ebb/tests/in_mode.h"
 #include "ebb/tests/properties/bundled_models.h"
 
 namespace ebb::tests {
@@ -27,20 +27,33 @@ struct HeldMemory {
   friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
 };
 
+enum class Way { eager, graph, prepared };  // prepared: a graph's steps go through Session::prepare
+
 // A program that trains; equal arguments make equal programs.
 class FailingTraining {
  public:
-  virtual ~FailingTraining() = default;
+  FailingTraining(const BundledModel& model, Method method, Way way, const Device& device);
   // Makes a step on a batch of `rows` samples. Returns the loss, nothing on a simulated device. A
   // step that throws has changed nothing.
-  virtual std::optional<float> step(std::int64_t rows) = 0;
-  virtual TrainingState state() = 0;
-  virtual HeldMemory held() = 0;
+  std::optional<float> step(std::int64_t rows);
+  // Leaves out a session's random state, which shows in the next loss.
+  TrainingState state();
+  HeldMemory held();
+
+ private:
+  const BundledModel model_;
+  const Way way_;
+  const Device device_;
+  InMode mode_;
+  const Loss loss_;
+  const InMode::Function step_;
 };
 using MakeTraining = std::function<std::unique_ptr<FailingTraining>(const Device&)>;
 
-MakeTraining eager_training(const BundledModel& model, Method method);
-// If `prepared`, steps go through Session::prepare.
-MakeTraining graph_training(const BundledModel& model, Method method, bool prepared = false);
+inline MakeTraining training(const BundledModel& model, Method method, Way way) {
+  return [=](const Device& device) {
+    return std::make_unique<FailingTraining>(model, method, way, device);
+  };
+}
 
 }  // namespace ebb::tests

@@ -2,12 +2,12 @@
 // left.
 #include <cstring>
 
-#include "ebb/allocator/peak_scope.h"
-#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/properties/check_plan.h"
 #include "ebb/tests/properties/random_program.h"
 
@@ -32,23 +32,6 @@ struct Outcome {
   memory::Stats session;
 };
 
-class Measured {
- public:
-  explicit Measured(const Device& device)
-      : allocator_(device.runtime().allocator()), before_(allocator_.stats()), peak_(allocator_) {}
-  void read(Outcome& outcome) const {
-    const memory::Stats now = allocator_.stats();
-    outcome.peak_bytes = peak_.bytes() - before_.allocated.current;
-    outcome.total_bytes = now.allocated.total - before_.allocated.total;
-    outcome.left_bytes = now.allocated.current - before_.allocated.current;
-  }
-
- private:
-  memory::CachingAllocator& allocator_;
-  const memory::Stats before_;
-  const memory::PeakScope peak_;
-};
-
 void take(std::vector<float>& into, const Tensor& tensor) {
   if (tensor.device().is_simulated()) return;
   for (const float value : tensor.to_vector<float>()) into.push_back(value);
@@ -60,32 +43,34 @@ std::int64_t rows_of_step(const Recipe& recipe, int step) {
 
 Outcome run_eagerly(const Recipe& recipe, const Device& device) {
   Outcome outcome;
-  const Measured measured(device);
+  const Bytes bytes(device);
+  const std::size_t before = memory::stats(device).allocated.total;
   {
     Parameters parameters(device, Seed{recipe.seed});
-    const RandomModel model(recipe, parameters);
     for (int step = 0; step < kSteps; ++step) {
       const Samples samples = draw_samples(recipe, rows_of_step(recipe, step),
                                            recipe.seed + static_cast<std::uint64_t>(step), device);
-      take(outcome.losses,
-           minimize(recipe, model.loss(samples.x, samples.y), samples.y, parameters));
+      take(outcome.losses, minimize(recipe, loss_of(recipe, parameters, samples.x, samples.y),
+                                    samples.y, parameters));
     }
     for (const Parameters::Entry& entry : parameters.entries()) take(outcome.values, entry.tensor);
   }
-  measured.read(outcome);
+  outcome.peak_bytes = bytes.peak();
+  outcome.total_bytes = memory::stats(device).allocated.total - before;
+  outcome.left_bytes = bytes.now();
   return outcome;
 }
 
 Outcome run_as_graph(const Recipe& recipe, const Device& device, bool passes) {
   Outcome outcome;
-  const Measured measured(device);
+  const Bytes bytes(device);
+  const std::size_t before = memory::stats(device).allocated.total;
   {
     Graph graph;
     const Tensor x = graph.placeholder("x", DType::f32, {-1, recipe.in});
     const Tensor y = graph.placeholder("y", DType::i32, {-1});
     Parameters parameters(graph, Seed{recipe.seed});
-    const RandomModel model(recipe, parameters);
-    const Tensor train = minimize(recipe, model.loss(x, y), y, parameters);
+    const Tensor train = minimize(recipe, loss_of(recipe, parameters, x, y), y, parameters);
     outcome.plan =
         graph.plan({train}, {{x, {recipe.batch, recipe.in}}, {y, {recipe.batch}}}, device);
     Session session(graph, {.device = device, .passes = passes});
@@ -100,7 +85,9 @@ Outcome run_as_graph(const Recipe& recipe, const Device& device, bool passes) {
     for (const Parameters::Entry& entry : parameters.entries())
       take(outcome.values, session.value(entry.tensor));
   }
-  measured.read(outcome);
+  outcome.peak_bytes = bytes.peak();
+  outcome.total_bytes = memory::stats(device).allocated.total - before;
+  outcome.left_bytes = bytes.now();
   return outcome;
 }
 

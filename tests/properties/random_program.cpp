@@ -1,18 +1,6 @@
 #include "ebb/tests/properties/random_program.h"
-
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/layout.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
+#include "ebb/ebb.h"
+#include "ebb/tests/properties/stateful_machine.h"
 
 namespace ebb::tests {
 
@@ -22,25 +10,13 @@ int draw(std::mt19937_64& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-std::string weight_name(std::size_t index, const char* name) {
-  return "i" + std::to_string(index) + "." + name;
-}
-
-Tensor activate(const Tensor& x, int variant) {
-  switch (variant % 6) {
-    case 0:
-      return tanh(x);
-    case 1:
-      return sigmoid(x);
-    case 2:
-      return relu(x);
-    case 3:
-      return square(x);
-    case 4:
-      return exp(tanh(x));
-    default:
-      return log(square(x) + 1.5);
-  }
+// An instruction's weight, declared when it is first asked for.
+Tensor weight_of(const Parameters& parameters, std::size_t index, const std::string& name,
+                 const Shape& shape) {
+  const std::string full = "i" + std::to_string(index) + "." + name;
+  return parameters.contains(full)
+             ? parameters[full]
+             : parameters.declare(full, shape, initializers::uniform(-0.4, 0.4));
 }
 
 }  // namespace
@@ -98,71 +74,31 @@ Recipe draw_recipe(std::uint64_t seed) {
   return recipe;
 }
 
-RandomModel::RandomModel(const Recipe& recipe, const Parameters& parameters)
-    : recipe_(recipe), parameters_(parameters) {
-  const auto weight = [&](std::size_t index, const char* name, Shape shape) {
-    parameters.declare(weight_name(index, name), shape, initializers::uniform(-0.4, 0.4));
-  };
-  for (std::size_t i = 0; i < recipe.code.size(); ++i) {
-    const Instruction& instruction = recipe.code[i];
-    const std::int64_t in = recipe.widths[static_cast<std::size_t>(instruction.first)];
-    const std::int64_t out = instruction.width;
-    switch (instruction.kind) {
-      case Instruction::dense_layer:
-      case Instruction::checkpointed:
-        weight(i, "w", {in, out});
-        weight(i, "b", {out});
-        break;
-      case Instruction::matrix_product:
-        weight(i, "w", instruction.variant % 2 ? Shape{out, in} : Shape{in, out});
-        break;
-      case Instruction::binary_row:
-        weight(i, "row", {out});
-        break;
-      case Instruction::sequence:
-        for (int layer = 0; layer <= instruction.variant % 2; ++layer) {
-          const std::string scope = "layer" + std::to_string(layer);
-          weight(i, (scope + "w").c_str(), {layer ? out : 1, 4 * out});
-          weight(i, (scope + "r").c_str(), {out, 4 * out});
-          weight(i, (scope + "b").c_str(), {4 * out});
-        }
-        break;
-      default:
-        break;
-    }
-  }
-  // The loss always depends on a parameter.
-  weight(recipe.code.size(), "scale", {1});
-}
+namespace {
 
-Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
-                         const std::vector<Tensor>& values) const {
+// Computes a value from earlier ones. The first call declares the weights that it takes.
+Tensor step(const Recipe& recipe, const Parameters& parameters, std::size_t index,
+            const std::vector<Tensor>& values) {
+  const Instruction& instruction = recipe.code[index];
   const Tensor& a = values[static_cast<std::size_t>(instruction.first)];
   const Tensor& b = values[static_cast<std::size_t>(instruction.second)];
   const int variant = instruction.variant;
-  const auto weight = [&](const std::string& name) {
-    return parameters_[weight_name(index, name.c_str())];
+  const std::int64_t in = recipe.widths[static_cast<std::size_t>(instruction.first)];
+  const std::int64_t out = instruction.width;
+  const auto weight = [&](const std::string& name, const Shape& shape) {
+    return weight_of(parameters, index, name, shape);
   };
   switch (instruction.kind) {
     case Instruction::dense_layer:
-      return dense(a, weight("w"), weight("b"), static_cast<Activation>(variant % 4));
+      return dense(a, weight("w", {in, out}), weight("b", {out}),
+                   static_cast<Activation>(variant % 4));
     case Instruction::matrix_product:
-      return matmul(a, weight("w"), {.transpose_b = variant % 2 == 1});
+      return variant % 2 ? matmul(a, weight("w", {out, in}), {.transpose_b = true})
+                         : matmul(a, weight("w", {in, out}));
     case Instruction::unary:
-      return activate(a, variant);
+      return compute({.kind = Line::unary, .variant = variant}, a, {});
     case Instruction::binary_numbers:
-      switch (variant % 5) {
-        case 0:
-          return a + 0.5;
-        case 1:
-          return 1 - a;
-        case 2:
-          return -a * 0.75;
-        case 3:
-          return a / 3;
-        default:
-          return 0.5 / (square(a) + 1);
-      }
+      return compute({.kind = Line::number, .variant = variant, .constant = 0.75}, a, {});
     case Instruction::binary_same:
       switch (variant % 4) {
         case 0:
@@ -175,7 +111,7 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
           return a / (square(b) + 1);
       }
     case Instruction::binary_row:
-      return variant % 2 ? a * weight("row") : weight("row") - a;
+      return variant % 2 ? a * weight("row", {out}) : weight("row", {out}) - a;
     case Instruction::normalize: {
       const ReduceOptions options{.axes = {variant % 2}, .keep = true};
       return variant % 4 < 2 ? a / (mean(square(a), options) + 1) : a - sum(a, options) * 0.1;
@@ -186,18 +122,18 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
                          : last_step(reshape(cube, {-1, 1, instruction.width}));
     }
     case Instruction::sequence: {
-      const std::int64_t steps = recipe_.widths[static_cast<std::size_t>(instruction.first)];
       std::vector<LstmWeights> layers;
       for (int layer = 0; layer <= variant % 2; ++layer) {
         const std::string scope = "layer" + std::to_string(layer);
-        layers.push_back({weight(scope + "w"), weight(scope + "r"), weight(scope + "b")});
+        layers.push_back({weight(scope + "w", {layer ? out : 1, 4 * out}),
+                          weight(scope + "r", {out, 4 * out}), weight(scope + "b", {4 * out})});
       }
-      const LstmResult result = lstm(reshape(a, {-1, steps, 1}), layers);
+      const LstmResult result = lstm(reshape(a, {-1, in, 1}), layers);
       return variant % 3 ? last_step(result.sequence)
                          : select(result.hidden, 0, 0) + select(result.cell, 0, -1);
     }
     case Instruction::checkpointed: {
-      const Tensor w = weight("w"), bias = weight("b");
+      const Tensor w = weight("w", {in, out}), bias = weight("b", {out});
       return recompute([w, bias](const Tensor& x) { return tanh(dense(x, w, bias) * 0.5); }, a);
     }
     case Instruction::moved:
@@ -223,12 +159,16 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
   return a;
 }
 
-Tensor RandomModel::loss(const Tensor& x, const Tensor& y) const {
+}  // namespace
+
+Tensor loss_of(const Recipe& recipe, const Parameters& parameters, const Tensor& x,
+               const Tensor& y) {
   std::vector<Tensor> values{x};
-  for (std::size_t i = 0; i < recipe_.code.size(); ++i)
-    values.push_back(step(recipe_.code[i], i, values));
-  const Tensor last = values.back() * parameters_[weight_name(recipe_.code.size(), "scale")];
-  if (recipe_.classifies) return softmax_cross_entropy(last, y);
+  for (std::size_t i = 0; i < recipe.code.size(); ++i)
+    values.push_back(step(recipe, parameters, i, values));
+  // The loss always depends on a parameter.
+  const Tensor last = values.back() * weight_of(parameters, recipe.code.size(), "scale", {1});
+  if (recipe.classifies) return softmax_cross_entropy(last, y);
   return mean(square(tanh(last) - 0.25));
 }
 

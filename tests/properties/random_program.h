@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/parameters/parameters.h"
-#include "ebb/core/tensor/tensor.h"
-#include "ebb/optim/optimizer.h"
+#include "ebb/ebb.h"
 
 namespace ebb::tests {
 
@@ -48,18 +46,10 @@ struct Recipe {
 
 Recipe draw_recipe(std::uint64_t seed);
 
-// The model of a recipe. Its constructor declares the weights, in the same order in every mode.
-class RandomModel {
- public:
-  RandomModel(const Recipe& recipe, const Parameters& parameters);
-  Tensor loss(const Tensor& x, const Tensor& y) const;
-
- private:
-  Tensor step(const Instruction& instruction, std::size_t index,
-              const std::vector<Tensor>& values) const;
-  const Recipe recipe_;
-  const Parameters parameters_;
-};
+// The loss of a recipe's model. The first call declares the weights, in the same order in every
+// mode.
+Tensor loss_of(const Recipe& recipe, const Parameters& parameters, const Tensor& x,
+               const Tensor& y);
 
 // The training step of a recipe: its optimizer, accumulating or not.
 Tensor minimize(const Recipe& recipe, const Tensor& loss, const Tensor& y,

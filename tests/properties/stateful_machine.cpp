@@ -1,22 +1,10 @@
 #include "ebb/tests/properties/stateful_machine.h"
+#include "ebb/ebb.h"
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/sgd.h"
 
 namespace ebb::tests {
 

@@ -30,13 +30,13 @@ struct Line {
   };
   Kind kind = unary;
   int variant = 0;
-  std::vector<int> in;   // values it reads; for a gradient the loss, a parameter, the targets
-  std::vector<int> out;  // values it makes
+  std::vector<int> in = {};   // values it reads; for a gradient the loss, a parameter, the targets
+  std::vector<int> out = {};  // values it makes
   double constant = 0;
   std::int64_t begin = 0, end = 0;  // of a slice
-  Shape shape;                      // of a reshape
+  Shape shape = {};                 // of a reshape
   bool flag = false;                // gradient: create_graph; update: of the value's detach()
-  std::vector<Line> body;  // recomputed: in[0] is read as body value out[1], out[0] is last
+  std::vector<Line> body = {};  // recomputed: in[0] is read as body value out[1], out[0] is last
 };
 
 // A value that exists before the first line.

@@ -5,13 +5,11 @@
 #include <functional>
 #include <map>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/properties/check_plan.h"
 #include "ebb/tests/properties/stateful_machine.h"
 
@@ -72,17 +70,6 @@ void run_needed(const StatefulProgram& program, std::size_t run,
     if (needed[i]) execute(program.lines[i]);
 }
 
-class LeftBytes {
- public:
-  std::size_t now() const { return current() - before_; }
-
- private:
-  static std::size_t current() {
-    return Device::cpu().runtime().allocator().stats().allocated.current;
-  }
-  const std::size_t before_ = current();
-};
-
 // The captured tensors, by value; the other values are undefined.
 Tensors captured_of(const StatefulProgram& program) {
   Tensors values(program.values.size());
@@ -99,7 +86,7 @@ Tensors captured_of(const StatefulProgram& program) {
 
 Outcome run_eagerly(const StatefulProgram& program) {
   Outcome outcome;
-  const LeftBytes left;
+  const Bytes left;
   {
     const Parameters parameters(Device::cpu(), Seed{program.seed});
     declare(program, parameters);
@@ -144,7 +131,7 @@ Outcome run_functionally(const StatefulProgram& program) {
 
 Outcome run_as_graph(const StatefulProgram& program, bool passes) {
   Outcome outcome;
-  const LeftBytes left;
+  const Bytes left;
   {
     Graph graph;
     const Parameters parameters(graph, Seed{program.seed});
