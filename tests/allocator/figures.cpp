@@ -98,19 +98,5 @@ TEST_CASE("a device and its simulated twin hold the same figures after every cal
   twin.finish();
 }
 
-TEST_CASE("the figures of allocated bytes do not depend on what the cache holds") {
-  CachingAllocator fresh(simulated(), Profile{}), used(simulated(), Profile{});
-  used.free(used.allocate({.bytes = 9'000'000}));
-  used.free(used.allocate({.bytes = 700'000}));
-  for (CachingAllocator* allocator : {&fresh, &used}) {
-    allocator->reset_peaks();
-    Block* a = allocator->allocate({.bytes = 8'999'999});
-    Block* b = allocator->allocate({.bytes = 1});
-    CHECK(allocator->stats().allocated.peak == 9'000'448 + 512);
-    allocator->free(a);
-    allocator->free(b);
-  }
-}
-
 }  // namespace
 }  // namespace ebb::tests

@@ -1,6 +1,6 @@
 // The twin says that a program fits exactly when it runs on a device of that capacity.
+#include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/random_program.h"
-#include "ebb/tests/allocator/simulated_with.h"
 
 namespace ebb::tests {
 namespace {
@@ -26,12 +26,11 @@ bool runs(std::size_t capacity, bool grows, std::uint64_t seed) {
 }
 
 bool fits(std::size_t capacity, bool grows, std::uint64_t seed) {
-  SimulatedSource twin(capacity, 4096);
-  // FaultInjectingSource does not forward overdraw(): the twin could not go past its capacity.
-  RandomProgram program(std::make_unique<SimulatedWith>(twin), make_profile(grows), seed);
+  const auto twin = std::make_shared<SimulatedSource>(capacity, 4096);
+  RandomProgram program(std::make_unique<ForwardingSource>(twin), make_profile(grows), seed);
   for (int i = 0; i < kSteps; ++i) program.step();
   CHECK(program.refused_by_device() == 0);  // the twin goes past its capacity
-  return twin.fits();
+  return twin->fits();
 }
 
 TEST_CASE("a random program fits on the twin exactly when it runs on a device of that capacity") {
