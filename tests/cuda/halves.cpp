@@ -25,9 +25,7 @@ constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
 // Multiples of 0.25, so that short sums of products are exact in float.
 Tensor ramp(const Shape& shape, DType dtype, const Device& device) {
-  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  const std::vector<float> values = tests::ramp(static_cast<std::size_t>(shape.elements()));
   return cast(Tensor::from(values, shape), dtype).to(device);
 }
 

@@ -91,8 +91,8 @@ Outcome run_grid(const KernelCall& call, dim3 grid, dim3 block, Random& random) 
   return {};
 }
 
-Outcome run_guarded(void (*function)(void* data), void* data) {
-  return own_processor().block.run_alone(function, data);
+Outcome run_guarded(const std::function<Outcome()>& function) {
+  return own_processor().block.run_alone(function);
 }
 
 }  // namespace ebb::emulated
