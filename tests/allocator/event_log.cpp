@@ -209,17 +209,6 @@ TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {
   CHECK(after(log.read()).allocated_bytes() == 0);
 }
 
-TEST_CASE("a device is recorded by one log at a time, and by none in the end") {
-  const auto allocator = simulated();
-  const auto log = std::make_shared<EventLog>(10), other = std::make_shared<EventLog>(10);
-  CHECK(allocator->set_recorder(log));
-  CHECK_FALSE(allocator->set_recorder(other));
-  CHECK(allocator->recorder() == log);
-  CHECK(allocator->set_recorder(nullptr));
-  CHECK(allocator->recorder() == nullptr);
-  CHECK(allocator->set_recorder(other));
-}
-
 // Calls a function of the test while memory is being committed.
 class MeanwhileSource final : public ForwardingSource {
  public:

@@ -40,8 +40,6 @@ class Machine {
         "MemTotal:        8388608 kB\nMemFree:          100000 kB\nMemAvailable:    6291456 kB\n");
   }
   void write(const std::string& path, const std::string& contents) const {
-    const std::filesystem::path file = folder_.path(path);
-    std::filesystem::create_directories(file.parent_path());
     folder_.file(path, contents);
   }
   void version_2(const std::string& group, const std::string& max, std::size_t current,

@@ -123,7 +123,7 @@ TEST_CASE("a fair mutex is had in the order in which threads came for it", "[con
   }
 }
 
-// On the first decommit, starts a thread that wants memory, and waits until it has to wait.
+// Starts a thread that wants memory on the first decommit, and waits until that thread sleeps.
 class TrimmedSource final : public ForwardingSource {
  public:
   TrimmedSource(std::shared_ptr<MemorySource> upstream, std::function<void()> wants_memory)

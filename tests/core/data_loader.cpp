@@ -106,13 +106,6 @@ TEST_CASE("a shuffle puts each sample first about equally often") {
   for (const int n : times) CHECK(std::abs(n - 200) < 64);  // five deviations
 }
 
-TEST_CASE("batches on a simulated device have shapes but no values") {
-  DataLoader loader(numbered(3), {.batch = 2, .device = Device::cpu().twin()});
-  Batch batch = *loader.begin();
-  CHECK(batch.input.shape() == Shape{2, 2});
-  CHECK_ERROR(batch.input.to_vector<float>(), SimulatedRead, "simulated");
-}
-
 TEST_CASE("a batch that is still held stays as it is, and so does a view of it") {
   DataLoader loader(numbered(9), {.batch = 4});
   std::vector<Batch> held;

@@ -23,8 +23,9 @@ class TemporaryFolder {
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }
 
   std::string path(std::string_view name) const { return (path_ / name).string(); }
-  // Writes a file and returns its path.
+  // Writes a file, makes the folders that it lies in, and returns its path.
   std::string file(std::string_view name, std::string_view contents) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
     std::ofstream(path(name), std::ios::binary) << contents;
     return path(name);
   }
