@@ -36,7 +36,7 @@ CUresult state_or(Fault fault) {
   return static_cast<CUresult>(machine().injected(fault));
 }
 
-// Of calls that give memory back, whose device is looked at only afterwards. So memory of a lost
+// Result of a call that gives memory back. Looks at the device only afterwards: memory of a lost
 // device is freed too, and a test that revives the device finds it empty.
 CUresult given_back(AddressSpace::Answer done) {
   const CUresult state = state_of_device();

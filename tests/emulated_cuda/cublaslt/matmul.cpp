@@ -1,5 +1,6 @@
 // cublasLtMatmul, with the checks that the library makes of its arguments.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "ebb/tests/emulated_cuda/api/call.h"
@@ -19,12 +20,14 @@ bool is_aligned(const void* address, std::size_t bytes) {
 // Splits long sums of small results, if the workspace has room for the parts.
 Algorithm choose(const Problem& problem, const Preference& preference) {
   constexpr std::uint64_t kLong = 256, kSmall = 1 << 16, kParts = 4;
-  Algorithm chosen;
+  Algorithm chosen = {};
+  chosen.split = 1;
   chosen.mark = kAlgorithmMark;
   chosen.epilogue = problem.operation.epilogue;
   chosen.m = problem.m, chosen.n = problem.n, chosen.k = problem.k;
   std::copy(preference.alignment, preference.alignment + 4, chosen.alignment);
-  if (has_vector(problem.operation)) chosen.vector_alignment = alignment_of(problem.operation.bias);
+  chosen.vector_alignment =
+      has_vector(problem.operation) ? alignment_of(problem.operation.bias) : 1;
   // Deliberately the harder case: rounds parts to the result's type unless the preference forbids
   // it.
   chosen.rounds_parts =
@@ -74,13 +77,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   Problem problem;
   if (const auto status = describe(desc, a, b, c, d, problem); status != CUBLAS_STATUS_SUCCESS)
     return status;
-  const auto held = read<Preference>(preference);
-  for (const std::uint32_t alignment : held.alignment)
+  for (const std::uint32_t alignment : preference->alignment)
     if (alignment < item_bytes(problem.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
-  const Algorithm chosen = choose(problem, held);
-  write(&results[0].algo, chosen);
-  results[0].workspaceSize = chosen.workspace_bytes;
+  results[0].algo = choose(problem, *preference);
+  results[0].workspaceSize = results[0].algo.workspace_bytes;
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -90,11 +91,9 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
                                                     cublasLtMatmulAlgoConfigAttributes_t attribute,
                                                     void* value, size_t bytes, size_t* written) {
   if (!algorithm || !value) return CUBLAS_STATUS_INVALID_VALUE;
-  const auto chosen = read<Algorithm>(algorithm);
   std::int32_t number = 0;
   if (attribute == CUBLASLT_ALGO_CONFIG_ID) number = 1;
-  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM)
-    number = static_cast<std::int32_t>(chosen.split);
+  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM) number = algorithm->split;
   if (bytes != sizeof(number)) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(value, &number, sizeof(number));
   if (written) *written = sizeof(number);
@@ -120,7 +119,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   };
   const Operands operands = {
       a, b, d, workspace, workspace ? workspace_bytes : 0, factor(alpha), factor(beta)};
-  const auto chosen = read<Algorithm>(algorithm);
+  const Algorithm chosen = *algorithm;
   if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue ||
       chosen.m != problem.m || chosen.n != problem.n || chosen.k != problem.k)
     return CUBLAS_STATUS_NOT_SUPPORTED;
