@@ -155,12 +155,11 @@ TEST_CASE("an LSTM whose form cannot be had on a second stream is an error, and 
   machine->inject(Fault::create_cudnn, 0, 2);
   CHECK(composed(there, Phase::inference).sequence.item<float>({1, 2, 3}) == Approx(first));
   const auto launches_of = [&] {
-    const std::uint64_t before = machine.statistics().launches;
-    composed(there, Phase::inference);
-    return machine.statistics().launches - before;
+    return machine.count(&emulated::Statistics::launches,
+                         [&] { composed(there, Phase::inference); });
   };
-  const std::uint64_t here = launches_of();
-  std::uint64_t elsewhere = 0;
+  const std::size_t here = launches_of();
+  std::size_t elsewhere = 0;
   std::thread([&] { elsewhere = launches_of(); }).join();
   CHECK(elsewhere == here);
 }

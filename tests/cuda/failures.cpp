@@ -77,15 +77,12 @@ TEST_CASE("updates of which a later launch fails are torn, those of the earlier 
   const Tensor step = optim::Sgd({.learning_rate = 0.1}).minimize(loss, parameters);
   const Device device = own_cuda();
   device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
-  const auto launches_of_run = [&](Session& session) {
-    const std::uint64_t before = machine.statistics().launches;
-    session.run(step);
-    return static_cast<std::size_t>(machine.statistics().launches - before);
-  };
   Session whole(graph, {.device = device}), session(graph, {.device = device});
   whole.initialize();
   session.initialize();
-  machine->inject(Fault::launch, launches_of_run(whole) - 1, 701);  // cudaErrorLaunchOutOfResources
+  const std::size_t launches =
+      machine.count(&emulated::Statistics::launches, [&] { whole.run(step); });
+  machine->inject(Fault::launch, launches - 1, 701);  // cudaErrorLaunchOutOfResources
   CHECK_THROWS_WITH(session.run(step), Catch::Contains("[sgd_update]"));
   for (const char* name : {"p0", "p150", "p299"})
     CHECK_THROWS_WITH(session.value(parameters[name]), Catch::Contains("sgd_update"));
@@ -109,9 +106,7 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
   const Tensor samples = Tensor::full({}, 1, DType::i64, device);
   const auto minimize = [&] { accumulator.minimize(loss(), parameters, samples); };
   minimize();
-  const std::uint64_t before = machine.statistics().launches;
-  minimize();
-  const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
+  const std::size_t launches = machine.count(&emulated::Statistics::launches, minimize);
   // Launches after the sums: their count, the updates, and the clearing of each sum and of the
   // count.
   const std::size_t after = 1 + 1 + 3 + 300 + 1;
@@ -140,9 +135,8 @@ TEST_CASE("an accumulation whose update fails leaves no sums, of frozen paramete
     return parameters;
   };
   const Parameters whole = begun();
-  const std::uint64_t before = machine.statistics().launches;
-  minimize(whole);
-  const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
+  const std::size_t launches =
+      machine.count(&emulated::Statistics::launches, [&] { minimize(whole); });
   // The last four launches: the update, and the clearing of both sums and of the count.
   for (const std::size_t from_end : {1, 2, 3, 4}) {
     CAPTURE(from_end);
