@@ -1,6 +1,5 @@
 // The allocator's figures against a plain model that also keeps peaks, totals and splits, unlike
 // random.cpp.
-#include <memory>
 #include <vector>
 
 #include "ebb/tests/allocator/faulty.h"

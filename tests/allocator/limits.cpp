@@ -1,4 +1,3 @@
-#include <array>
 #include <new>
 
 #include "ebb/tests/allocator/faulty.h"

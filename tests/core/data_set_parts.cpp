@@ -1,7 +1,6 @@
 // Data sets made of other sets, of functions and of any number of fields, and their loaders.
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <stdexcept>
 
 #include "ebb/allocator/peak_scope.h"

@@ -1,7 +1,5 @@
 #include "ebb/core/files/npy.h"
 
-#include <cmath>
-#include <cstring>
 #include <numeric>
 #include <random>
 
