@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <numeric>
 #include <stdexcept>
 #include <thread>
 
@@ -17,6 +16,7 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/counting.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/fault_source.h"
@@ -30,15 +30,7 @@ constexpr std::int64_t kColumns = 1024;
 constexpr std::int64_t kBatch = 64;  // 256 KiB of inputs: worth a thread on the host too
 constexpr std::int64_t kSamples = 9 * kBatch + 5;
 
-// Sample i has inputs i, i + 1, ... and target i.
-DataSet wide() {
-  std::vector<float> inputs(static_cast<std::size_t>(kSamples * kColumns));
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    inputs[i] = static_cast<float>(i / kColumns + i % kColumns);
-  Order targets(static_cast<std::size_t>(kSamples));
-  std::iota(targets.begin(), targets.end(), 0);
-  return DataSet(Tensor::from(inputs, {kSamples, kColumns}), Tensor::from(targets, {kSamples}));
-}
+DataSet wide() { return counting(kSamples, kColumns); }
 
 DataLoaderOptions options(const Device& device, std::int64_t ahead, bool shuffled = true) {
   DataLoaderOptions result = {.batch = kBatch, .device = device, .ahead = ahead};
@@ -46,18 +38,7 @@ DataLoaderOptions options(const Device& device, std::int64_t ahead, bool shuffle
   return result;
 }
 
-// Returns the targets of a batch; requires that its inputs belong to them.
-Order targets_of(const Batch& batch) {
-  const Order targets = batch.target.to_vector<std::int32_t>();
-  const std::vector<float> inputs = batch.input.to_vector<float>();
-  REQUIRE(inputs.size() == targets.size() * static_cast<std::size_t>(kColumns));
-  bool belong = true;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    belong = belong && inputs[i] == static_cast<float>(targets[i / kColumns] +
-                                                       static_cast<int>(i % kColumns));
-  REQUIRE(belong);
-  return targets;
-}
+Order targets_of(const Batch& batch) { return tests::targets_of(batch.input, batch.target); }
 
 std::vector<Order> pass(DataLoader& loader) {
   std::vector<Order> batches;
