@@ -12,9 +12,10 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/out_of_memory_observer.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/random_program.h"
-#include "ebb/tests/allocator/simulated_with.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/fault_source.h"
 #include "ebb/tests/heap.h"
 
 namespace ebb::tests {
@@ -23,11 +24,6 @@ namespace {
 using namespace memory;
 
 constexpr Tag kTag{"matmul", "model.cpp", 12};
-
-std::unique_ptr<CachingAllocator> logged() {
-  return std::make_unique<CachingAllocator>(
-      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
-}
 
 Held held_now(const CachingAllocator& allocator) {
   const Stats stats = allocator.stats();
@@ -45,7 +41,7 @@ Held after(const EventLog::Reading& reading) {
 }
 
 TEST_CASE("a log says who asked for what, when, and when it went") {
-  const auto allocator = logged();
+  const auto allocator = simulated();
   const auto log = std::make_shared<EventLog>(100);
   REQUIRE(allocator->set_recorder(log));
   Block* block = allocator->allocate({.bytes = 1000, .category = Category::gradient, .tag = kTag});
@@ -213,29 +209,19 @@ TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {
   CHECK(after(log.read()).allocated_bytes() == 0);
 }
 
-TEST_CASE("a device is recorded by one log at a time, and by none in the end") {
-  const auto allocator = logged();
-  const auto log = std::make_shared<EventLog>(10), other = std::make_shared<EventLog>(10);
-  CHECK(allocator->set_recorder(log));
-  CHECK_FALSE(allocator->set_recorder(other));
-  CHECK(allocator->recorder() == log);
-  CHECK(allocator->set_recorder(nullptr));
-  CHECK(allocator->recorder() == nullptr);
-  CHECK(allocator->set_recorder(other));
-}
-
 // Calls a function of the test while memory is being committed.
-class MeanwhileSource final : public SimulatedWith {
+class MeanwhileSource final : public ForwardingSource {
  public:
-  MeanwhileSource(SimulatedSource& upstream, std::function<void()> call)
-      : SimulatedWith(upstream), call_(std::move(call)) {}
+  explicit MeanwhileSource(std::function<void()> call)
+      : ForwardingSource(std::make_shared<SimulatedSource>(std::size_t{1} << 30, 4096)),
+        call_(std::move(call)) {}
   bool commit(void* at, std::size_t bytes) noexcept override {
     call_();
-    return SimulatedWith::commit(at, bytes);
+    return ForwardingSource::commit(at, bytes);
   }
   bool decommit(void* at, std::size_t bytes) noexcept override {
     call_();
-    return SimulatedWith::decommit(at, bytes);
+    return ForwardingSource::decommit(at, bytes);
   }
 
  private:
@@ -243,7 +229,6 @@ class MeanwhileSource final : public SimulatedWith {
 };
 
 TEST_CASE("a log that begins while memory is on its way adds up", "[concurrent]") {
-  SimulatedSource simulated(std::size_t{1} << 30, 4096);
   const auto log = std::make_shared<EventLog>(1000);
   CachingAllocator* recorded = nullptr;
   std::vector<std::thread> threads;
@@ -253,8 +238,7 @@ TEST_CASE("a log that begins while memory is on its way adds up", "[concurrent]"
     std::this_thread::sleep_for(std::chrono::milliseconds(10));  // it may begin now, or wait
     recorded = nullptr;
   };
-  CachingAllocator allocator(std::make_unique<MeanwhileSource>(simulated, begin_elsewhere),
-                             Profile{});
+  CachingAllocator allocator(std::make_unique<MeanwhileSource>(begin_elsewhere), Profile{});
   const auto pool = allocator.make_pool("session");
   const auto check = [&](const std::function<void()>& maps) {
     recorded = &allocator;
@@ -273,7 +257,7 @@ TEST_CASE("a log that begins while memory is on its way adds up", "[concurrent]"
 }
 
 TEST_CASE("an observer hears of each OutOfMemory before it is thrown, outside the lock") {
-  const auto allocator = logged();
+  const auto allocator = simulated();
   const auto log = std::make_shared<EventLog>(10);
   REQUIRE(allocator->set_recorder(log));
   allocator->set_limit(std::size_t{2} << 20);

@@ -1,4 +1,4 @@
-// An allocator on a simulated device whose source can be told to fail.
+// Allocators on a simulated device of 1 GiB.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,12 @@
 
 namespace ebb::tests {
 
+inline std::unique_ptr<memory::CachingAllocator> simulated(memory::Profile profile = {}) {
+  return std::make_unique<memory::CachingAllocator>(
+      std::make_unique<memory::SimulatedSource>(1024 * kMiB, 4096), std::move(profile));
+}
+
+/// An allocator whose source can be told to fail.
 struct Faulty {
   FaultInjectingSource* source;
   memory::CachingAllocator allocator;

@@ -1,27 +1,21 @@
 // The allocator's figures against a plain model that also keeps peaks, totals and splits, unlike
 // random.cpp.
-#include <memory>
 #include <vector>
 
-#include "ebb/allocator/host_source.h"
-#include "ebb/allocator/simulated_source.h"
-#include "ebb/tests/allocator/random_program.h"
+#include "ebb/tests/allocator/faulty.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
 
 namespace ebb::tests {
 namespace {
 
 using namespace memory;
 
-constexpr std::size_t kCapacity = std::size_t{1} << 30;
-
-std::unique_ptr<MemorySource> simulated() {
-  return std::make_unique<SimulatedSource>(kCapacity, 4096);
-}
-
 TEST_CASE("the figures of a device are the sums over its pools and its cache, those of a model") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  CachingAllocator allocator(simulated(), grows ? Profile{} : in_segments());
+  const auto made = simulated(grows ? Profile{} : in_segments());
+  CachingAllocator& allocator = *made;
   const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
   Model device, of_a, of_b;
   Random random(10);
@@ -78,38 +72,6 @@ TEST_CASE("the figures of a device are the sums over its pools and its cache, th
   }
   CHECK(refused > 100);  // else the limits were never felt
   while (!live.empty()) free_one();
-}
-
-TEST_CASE("a device and its simulated twin hold the same figures after every call") {
-  const bool grows = GENERATE(true, false);
-  CAPTURE(grows);
-  const Profile profile = grows ? Profile{} : in_segments();
-  RandomProgram host(std::make_unique<HostSource>(kCapacity), profile, 3);
-  RandomProgram twin(simulated(), profile, 3);
-  for (int i = 0; i < 2'000; ++i) {
-    host.step();
-    twin.step();
-    Stats a = host.allocator().stats(), b = twin.allocator().stats();
-    a.device_free = b.device_free = a.device_total = b.device_total = 0;  // they differ
-    if (!(a == b)) FAIL("the twin's figures differ at call " << i);
-  }
-  CHECK(host.refused() == twin.refused());
-  host.finish();
-  twin.finish();
-}
-
-TEST_CASE("the figures of allocated bytes do not depend on what the cache holds") {
-  CachingAllocator fresh(simulated(), Profile{}), used(simulated(), Profile{});
-  used.free(used.allocate({.bytes = 9'000'000}));
-  used.free(used.allocate({.bytes = 700'000}));
-  for (CachingAllocator* allocator : {&fresh, &used}) {
-    allocator->reset_peaks();
-    Block* a = allocator->allocate({.bytes = 8'999'999});
-    Block* b = allocator->allocate({.bytes = 1});
-    CHECK(allocator->stats().allocated.peak == 9'000'448 + 512);
-    allocator->free(a);
-    allocator->free(b);
-  }
 }
 
 }  // namespace

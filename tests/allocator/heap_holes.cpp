@@ -58,6 +58,22 @@ struct Found {
   bool operator==(const Found&) const = default;
 };
 
+// The place of a request among free blocks, by exhaustive search: the smallest that suffices, of
+// those the oldest segment's, of those the lowest.
+std::optional<Found> best_place(const Heap& heap, const Picture& picture, std::size_t bytes) {
+  std::optional<Found> best;
+  for (const auto& [age, units] : picture) {
+    if (heap.segments().at(age).small != (bytes <= kSmallest)) continue;
+    for (std::size_t begin = 0, end = 0; begin < units.size(); begin = end + 1) {
+      for (end = begin; end < units.size() && units[end] == Kind::free; ++end) {
+      }
+      const Found place{(end - begin) * kUnit, age, begin * kUnit};
+      if (place.bytes >= bytes && (!best || place.bytes < best->bytes)) best = place;
+    }
+  }
+  return best;
+}
+
 // The row to commit for a request, by exhaustive search. A row is a hole with the free blocks
 // beside it. Takes the smallest that suffices, or the largest of all if that takes fewer pages.
 std::optional<Found> best_row(const Heap& heap, const Picture& picture, std::size_t bytes) {
@@ -118,6 +134,7 @@ class FragmentingProgram {
 
  private:
   std::size_t bytes() {
+    if (random_.one_in(2)) return kUnit * (1 + random_.below(3));  // few sizes: ties are common
     return kUnit * (1 + random_.below((random_.one_in(3) ? 64 * kPage : kSmallest) / kUnit));
   }
 
@@ -130,11 +147,18 @@ class FragmentingProgram {
 
   void take() {
     const std::size_t wanted = bytes();
-    if (BlockNode* node = heap_.take(wanted)) {
-      live_.push_back(node);
+    const Picture before = picture_of(heap_);
+    const auto place = best_place(heap_, before, wanted);
+    BlockNode* const fit = heap_.take(wanted);
+    if ((fit != nullptr) != place.has_value()) FAIL("a fit was missed or made up");
+    if (fit) {
+      const memory::detail::Segment& segment = *fit->segment;
+      if (fit->bytes() != wanted || segment.age != place->age ||
+          fit->data() != segment.base + place->offset)
+        FAIL("not the best place");
+      live_.push_back(fit);
       return;
     }
-    const Picture before = picture_of(heap_);
     const auto expected = best_row(heap_, before, wanted);
     Heap::Row row = heap_.find_row(wanted);
     if ((row.first != nullptr) != expected.has_value()) FAIL("a row was missed or made up");
@@ -257,7 +281,7 @@ class FragmentingProgram {
   std::uintptr_t next_base_ = std::uintptr_t{1} << 40;
 };
 
-TEST_CASE("rows, pages and holes of a heap are those of a plain model") {
+TEST_CASE("the places, rows, pages and holes of a heap are those of a plain model") {
   for (std::uint64_t seed = 20; seed < 26; ++seed) {
     FragmentingProgram program(seed);
     for (int i = 0; i < 1'000; ++i) program.step();

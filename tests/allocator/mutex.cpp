@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/fault_source.h"
 
 namespace ebb::tests {
 namespace {
@@ -119,6 +121,50 @@ TEST_CASE("a fair mutex is had in the order in which threads came for it", "[con
     for (std::size_t t = 0; t < kWaiting; ++t) expected.push_back(t);
     CHECK(order == expected);
   }
+}
+
+// Starts a thread that wants memory on the first decommit, and waits until that thread sleeps.
+class TrimmedSource final : public ForwardingSource {
+ public:
+  TrimmedSource(std::shared_ptr<MemorySource> upstream, std::function<void()> wants_memory)
+      : ForwardingSource(std::move(upstream)), wants_memory_(std::move(wants_memory)) {}
+  void* reserve(std::size_t bytes) noexcept override {
+    served_after = pieces;
+    return ForwardingSource::reserve(bytes);
+  }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    if (++pieces == 1) {
+      std::atomic<pid_t> id = 0;
+      other = std::thread([&] {
+        id.store(::gettid());
+        wants_memory_();
+      });
+      while (id.load() == 0 || !sleeps(id.load())) std::this_thread::yield();
+    }
+    return ForwardingSource::decommit(at, bytes);
+  }
+
+  std::thread other;
+  int pieces = 0, served_after = 0;
+
+ private:
+  const std::function<void()> wants_memory_;
+};
+
+TEST_CASE("a thread that waits for memory gets it between the pieces of a trim", "[concurrent]") {
+  std::unique_ptr<Pool> pool;
+  auto owned =
+      std::make_unique<TrimmedSource>(std::make_shared<SimulatedSource>(std::size_t{1} << 30, 4096),
+                                      [&] { pool->allocate({.bytes = 1 << 20}); });
+  TrimmedSource& source = *owned;
+  CachingAllocator allocator(std::move(owned), Profile{});
+  pool = allocator.make_pool("session");
+  allocator.free(allocator.allocate({.bytes = 400 << 20}));
+  allocator.release_cached();
+  source.other.join();
+  CHECK(source.pieces > 2);
+  CHECK(source.served_after == 1);
+  pool.reset();
 }
 
 // Calls everything that takes a lock of an allocator, over and over.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -16,18 +16,13 @@ namespace {
 
 using namespace memory;
 
-std::unique_ptr<CachingAllocator> simulated_allocator() {
-  return std::make_unique<CachingAllocator>(
-      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
-}
-
 TEST_CASE("scopes that open, are read and close in any order each see exactly their own peak") {
   struct Open {
     std::unique_ptr<PeakScope> scope;
     std::size_t bytes;
     ByCategory split;
   };
-  const auto allocator = simulated_allocator();
+  const auto allocator = simulated();
   std::vector<Open> open;
   std::vector<Block*> live;
   ByCategory now{};
@@ -71,7 +66,7 @@ TEST_CASE("scopes that open, are read and close in any order each see exactly th
 }
 
 TEST_CASE("a scope on a pool sees that pool alone, and one on the device sees both") {
-  const auto allocator = simulated_allocator();
+  const auto allocator = simulated();
   const auto pool = allocator->make_pool("session");
   Block* before = pool->allocate({.bytes = 512});
   PeakScope of_pool(*pool), of_device(*allocator);
@@ -85,7 +80,7 @@ TEST_CASE("a scope on a pool sees that pool alone, and one on the device sees bo
 }
 
 TEST_CASE("a scope that outlives what it measures keeps its last reading") {
-  const auto allocator = simulated_allocator();
+  const auto allocator = simulated();
   auto pool = allocator->make_pool("session");
   auto scope = std::make_unique<PeakScope>(*pool);
   pool->allocate({.bytes = 2048});
@@ -95,7 +90,7 @@ TEST_CASE("a scope that outlives what it measures keeps its last reading") {
 }
 
 TEST_CASE("an arena's categories are those of its split, for scopes on its pool and its device") {
-  const auto allocator = simulated_allocator();
+  const auto allocator = simulated();
   const auto pool = allocator->make_pool("session");
   ByCategory split{};
   split[static_cast<std::size_t>(Category::activation)] = 4096;
@@ -123,7 +118,7 @@ TEST_CASE("an arena's categories are those of its split, for scopes on its pool 
 
 TEST_CASE("scopes open and close in many threads while others allocate", "[concurrent]") {
   constexpr std::size_t kThreads = 4, kHeld = 1 << 20;
-  const auto allocator = simulated_allocator();
+  const auto allocator = simulated();
   Block* held = allocator->allocate({.bytes = kHeld, .category = Category::parameter});
   std::atomic<int> wrong = 0;
   const PeakScope all(*allocator);
@@ -158,7 +153,7 @@ TEST_CASE("scopes open and close in many threads while others allocate", "[concu
 }
 
 TEST_CASE("a scope is read while another thread ends what it measures", "[concurrent]") {
-  const auto allocator = simulated_allocator();
+  const auto allocator = simulated();
   for (int round = 0; round < 200; ++round) {
     auto pool = allocator->make_pool("session");
     pool->allocate({.bytes = 2048});

@@ -49,14 +49,14 @@ void RandomProgram::act() {
   if (kind < 40) return random_.below(kMostLive) < live_.size() ? free_one() : allocate();
   if (kind < 44) return recategorise();
   if (kind < 47) return release();
-  if (kind < 50 && !options_.is_mild) return change_limit();
-  if (kind < 52 && !options_.is_mild) return preallocate();
+  if (kind < 50) return change_limit();
+  if (kind < 52) return preallocate();
   if (kind < 56 || pools_.empty()) return make_or_close();
   Owned& owned = pools_[random_.below(pools_.size())];
   presser_ = owned.pool.get();
   if (kind < 60) return suspend_or_resume(owned);
-  if (kind < 63 && !options_.is_mild) return change_limit(owned);
-  if (kind < 65 && !options_.is_mild) return preallocate(owned);
+  if (kind < 63) return change_limit(owned);
+  if (kind < 65) return preallocate(owned);
   if (owned.suspended && !random_.one_in(4)) return;
   if (owned.live.empty() || (kind < 75 && owned.live.size() < kMostPooled)) return allocate(owned);
   Live& live = owned.live[random_.below(owned.live.size())];
@@ -362,12 +362,16 @@ void RandomProgram::check() {
     }
     const Stats stats = owned.pool->stats();
     if (!model.is_now(stats)) fail("a pool's figures differ from the model's");
-    std::size_t held = 0;
-    for (const Live& live : owned.live)
-      if (live.has_memory()) held += pages(live);
+    std::size_t held = 0, segments = 0;
+    for (const Live& live : owned.live) {
+      if (!live.has_memory()) continue;
+      held += pages(live);
+      segments += pages(live) > 0;
+    }
     if (stats.reserved.current < held) fail("a pool's blocks have more than it has reserved");
     if (keeps_) owned.exact = false;
-    if (owned.exact && stats.reserved.current != held) fail("a pool holds more than its blocks");
+    if (owned.exact && (stats.reserved.current != held || stats.segments != segments))
+      fail("a pool holds more than its blocks");
   }
   const Stats stats = allocator_.stats();
   if (!device.is_now(stats)) fail("the device's figures differ from the model's");

@@ -22,7 +22,6 @@ namespace ebb::tests {
 struct ProgramOptions {
   bool injects = false;  // the source refuses and keeps at random, and the host's heap fails
   bool writes = false;   // patterns into live blocks, which have to stay
-  bool is_mild = false;  // no limits, nothing preallocated and no pages: what a step does
 };
 
 /// Checks by `if (wrong) FAIL`, since a million assertions would take longer than the allocations.

@@ -134,43 +134,21 @@ TEST_CASE(
   CHECK(allocator.reserved_bytes() == 10 * kMiB);
 }
 
-// A device that refuses to take back memory at one address.
-class KeepingSource final : public MemorySource {
- public:
-  void* reserve(std::size_t bytes) noexcept override { return upstream_.reserve(bytes); }
-  void unreserve(void* base, std::size_t bytes) noexcept override {
-    upstream_.unreserve(base, bytes);
-  }
-  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
-  bool decommit(void* at, std::size_t bytes) noexcept override {
-    return at != kept && upstream_.decommit(at, bytes);
-  }
-  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
-  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
-  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
-
-  const void* kept = nullptr;
-
- private:
-  SimulatedSource upstream_{1024 * kMiB, 4096};
-};
-
 TEST_CASE("an idle arena that the device does not take back stays idle, and the others go") {
-  auto owned = std::make_unique<KeepingSource>();
-  KeepingSource& source = *owned;
-  CachingAllocator allocator(std::move(owned), Profile{});
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
   const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
   Block* const of_a = a->allocate({.bytes = 4 * kMiB});
   Block* const of_b = b->allocate({.bytes = 4 * kMiB});
   a->rest(of_a);
   b->rest(of_b);
-  source.kept = of_a->data();
+  device.source->keep_at(of_a->data());
   allocator.set_limit(8 * kMiB);
   Block* block = allocator.allocate({.bytes = 4 * kMiB});
   CHECK(a->has_memory(of_a));
   CHECK_FALSE(b->has_memory(of_b));
   CHECK(allocator.reserved_bytes() == 8 * kMiB);
-  source.kept = nullptr;
+  device.source->keep_at(nullptr);
   Block* another = allocator.allocate({.bytes = 4 * kMiB});
   CHECK_FALSE(a->wake(of_a));
   allocator.free(block);
@@ -410,26 +388,6 @@ TEST_CASE("a pool at its own limit is given what the device did not take back of
   pool->allocate({.bytes = 15 * kMiB});
   CHECK(pool->reserved_bytes() == 15 * kMiB);
   CHECK(device.source->committed_bytes() == 15 * kMiB);
-}
-
-TEST_CASE("many resting blocks of one pool go in the order of their ages, and none twice") {
-  Faulty device;
-  const auto pool = device.allocator.make_pool("session");
-  std::vector<Block*> blocks;
-  for (int i = 0; i < 1000; ++i) {
-    blocks.push_back(pool->allocate({.bytes = 4096}));
-    if (i % 10 != 0) pool->rest(blocks.back());
-  }
-  device.allocator.set_limit(pool->reserved_bytes());
-  Block* block = device.allocator.allocate({.bytes = 450 * 4096});
-  std::size_t went = 0;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const bool goes = i < 500 && i % 10 != 0;
-    if (pool->has_memory(blocks[i]) == goes) FAIL("taken out of order at block " << i);
-    went += goes;
-  }
-  CHECK(went == 450);
-  device.allocator.free(block);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/fault_source.h"
 
 namespace ebb::tests {
 namespace {
@@ -99,19 +100,6 @@ TEST_CASE("a source of given capacity says what it has of that, whatever the mac
   source.unreserve(base, 2 << 20);
 }
 
-TEST_CASE("a commit that the host refuses takes nothing of its capacity") {
-  HostSource source(std::size_t{8} << 20);
-  auto* const base = static_cast<std::byte*>(source.reserve(32 << 20));
-  REQUIRE(base);
-  CHECK_FALSE(source.commit(base, 16 << 20));
-  CHECK(source.commit(base, 8 << 20));
-  CHECK_FALSE(source.commit(base + (8 << 20), 4096));
-  CHECK(source.decommit(base, 8 << 20));
-  CHECK(source.commit(base + (16 << 20), 8 << 20));
-  CHECK(source.decommit(base + (16 << 20), 8 << 20));
-  source.unreserve(base, 32 << 20);
-}
-
 TEST_CASE("a simulated device refuses what is beyond its capacity, unless asked, and remembers") {
   SimulatedSource source(1 << 20, 4096);
   auto* const base = static_cast<std::byte*>(source.reserve(2 << 20));
@@ -168,30 +156,22 @@ TEST_CASE("simulated ranges never overlap, however often the address range is us
 }
 
 // A process with limited address space, as under RLIMIT_AS.
-class NarrowSource final : public MemorySource {
+class NarrowSource final : public ForwardingSource {
  public:
-  explicit NarrowSource(std::size_t bytes) noexcept : left(bytes) {}
+  explicit NarrowSource(std::size_t bytes) noexcept
+      : ForwardingSource(std::make_shared<SimulatedSource>(std::size_t{1} << 30, 4096)),
+        left(bytes) {}
   void* reserve(std::size_t bytes) noexcept override {
     if (bytes > left) return nullptr;
     left -= bytes;
-    return upstream_.reserve(bytes);
+    return ForwardingSource::reserve(bytes);
   }
   void unreserve(void* base, std::size_t bytes) noexcept override {
     left += bytes;
-    upstream_.unreserve(base, bytes);
+    ForwardingSource::unreserve(base, bytes);
   }
-  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
-  bool decommit(void* at, std::size_t bytes) noexcept override {
-    return upstream_.decommit(at, bytes);
-  }
-  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
-  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
-  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
 
   std::size_t left;
-
- private:
-  SimulatedSource upstream_{std::size_t{1} << 30, 4096};
 };
 
 TEST_CASE("where addresses are few a range takes some of them and leaves most to others") {

@@ -10,7 +10,7 @@
 
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/simulated_source.h"
-#include "ebb/tests/allocator/mib.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -20,7 +20,8 @@ namespace {
 using namespace memory;
 
 struct Watched {
-  CachingAllocator allocator{std::make_unique<SimulatedSource>(1024 * kMiB, 4096), Profile{}};
+  const std::unique_ptr<CachingAllocator> made = simulated();
+  CachingAllocator& allocator = *made;
   int told = 0;
   Pressure last;
 
@@ -74,58 +75,25 @@ TEST_CASE("a threshold is armed again by whatever makes the allocated bytes fall
   allocator.free(cached);
 }
 
-TEST_CASE("a block that grows above a threshold that was passed before is not told of again") {
-  Watched watched;
-  const Watch watch = watched.over(kMiB);
-  const auto pool = watched.allocator.make_pool("session");
-  ByCategory split{};
-  split[0] = 2 * kMiB;
-  Block* block = pool->allocate({.bytes = 2 * kMiB}, {split, {}}, true);
-  CHECK(watched.told == 1);
-  split[0] = 3 * kMiB;
-  CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split, {}}));
-  CHECK(watched.told == 1);
-  pool->recategorise(block, Category::input);
-  CHECK(watched.told == 1);
-}
-
-TEST_CASE("a block that grows past a threshold is told of, with what was asked for") {
+TEST_CASE(
+    "a block that grows past a threshold is told of once, and a pool that is resumed past it") {
   Watched watched;
   const Watch watch = watched.over(2 * kMiB);
   const auto pool = watched.allocator.make_pool("session");
-  ByCategory split{};
-  split[0] = kMiB;
-  Block* block = pool->allocate({.bytes = kMiB}, {split, {}}, true);
+  const auto split = [](std::size_t bytes) { return ByCategory{bytes}; };
+  Block* block = pool->allocate({.bytes = kMiB}, {split(kMiB), {}}, true);
   CHECK(watched.told == 0);
-  split[0] = 3 * kMiB;
-  CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split, {}}));
+  CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split(3 * kMiB), {}}));
   CHECK(watched.told == 1);
   CHECK(watched.last.requested_bytes == 3 * kMiB);
   CHECK(watched.last.allocated_bytes == 3 * kMiB);
-}
-
-TEST_CASE("a pool that is resumed past a threshold is told of") {
-  Watched watched;
-  const Watch watch = watched.over(2 * kMiB);
-  const auto pool = watched.allocator.make_pool("session");
-  pool->allocate({.bytes = 3 * kMiB});
+  CHECK(pool->grow(block, {.bytes = 4 * kMiB}, {split(4 * kMiB), {}}));
+  pool->recategorise(block, Category::input);
   CHECK(watched.told == 1);
   pool->suspend();
   pool->resume();
   CHECK(watched.told == 2);
-  CHECK(watched.last.allocated_bytes == 3 * kMiB);
-}
-
-TEST_CASE("several thresholds are each told of when they are passed") {
-  Watched watched;
-  std::vector<Watch> watches;
-  for (std::size_t i = 1; i <= 4; ++i) watches.push_back(watched.over(i * kMiB));
-  Block* block = watched.allocator.allocate({.bytes = 2 * kMiB + 1});
-  CHECK(watched.told == 2);
-  Block* more = watched.allocator.allocate({.bytes = 2 * kMiB});
-  CHECK(watched.told == 4);
-  watched.allocator.free(block);
-  watched.allocator.free(more);
+  CHECK(watched.last.allocated_bytes == 4 * kMiB);
 }
 
 TEST_CASE(

@@ -148,23 +148,3 @@ TEST_CASE("numbers in a CSV are read to the last bit, and everything else is ref
   CHECK_ERROR(open("3.5").integer_i32(1), FileError, "'3.5' is not a whole number");
   CHECK_ERROR(open("2147483648").integer_i32(1), FileError, "beyond the range of i32");
 }
-
-TEST_CASE("random bytes are read as a CSV or refused as one", "[host]") {
-  const TemporaryFolder folder;
-  std::mt19937 random(4);
-  for (int round = 0; round < 300; ++round) {
-    std::string text;
-    for (std::size_t i = random() % 40; i > 0; --i) {
-      const char usual[] = "a1,,\n\r\" .-";
-      text += random() % 20 ? usual[random() % (sizeof usual - 1)] : static_cast<char>(random());
-    }
-    const std::string name = folder.file("random", text);
-    try {
-      CsvReader reader(name);
-      while (reader.next())
-        for (std::size_t i = 0; i < reader.columns().size(); ++i) reader.number(i);
-    } catch (const FileError& error) {
-      REQUIRE(std::string(error.what()).starts_with(name + ":"));
-    }
-  }
-}

@@ -8,35 +8,21 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/counting.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/line.h"
 
 namespace {
 
 using namespace ebb;
+using tests::counting;
 using Order = std::vector<std::int32_t>;
-
-// Sample i has inputs {i, i + 0.5} and target i.
-DataSet numbered(std::int64_t count) {
-  std::vector<float> inputs;
-  Order targets(static_cast<std::size_t>(count));
-  std::iota(targets.begin(), targets.end(), 0);
-  for (const std::int32_t i : targets)
-    inputs.insert(inputs.end(), {static_cast<float>(i), static_cast<float>(i) + 0.5f});
-  return DataSet(Tensor::from(inputs, {count, 2}), Tensor::from(targets, {count}));
-}
 
 // Returns the targets of a pass; requires that the inputs belong to them.
 Order pass(DataLoader& loader) {
   Order order;
   for (auto [x, y] : loader) {
-    const auto inputs = x.to_vector<float>();
-    const auto targets = y.to_vector<std::int32_t>();
-    REQUIRE(inputs.size() == 2 * targets.size());
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      REQUIRE(inputs[2 * i] == static_cast<float>(targets[i]));
-      REQUIRE(inputs[2 * i + 1] == static_cast<float>(targets[i]) + 0.5f);
-    }
+    const Order targets = tests::targets_of(x, y);
     order.insert(order.end(), targets.begin(), targets.end());
   }
   return order;
@@ -60,8 +46,8 @@ memory::Stats stats(const Device& device) { return device.runtime().allocator().
 TEST_CASE("a pass covers each sample exactly once, in order unless shuffled") {
   for (const std::int64_t count : {1, 5, 12, 100})
     for (const std::int64_t batch : {1, 4, 12, 1000}) {
-      DataLoader plain(numbered(count), {.batch = batch});
-      DataLoader shuffled(numbered(count), {.batch = batch, .shuffle = Seed{9}});
+      DataLoader plain(counting(count), {.batch = batch});
+      DataLoader shuffled(counting(count), {.batch = batch, .shuffle = Seed{9}});
       CHECK(plain.size() == (count + batch - 1) / batch);
       for (int i = 0; i < 3; ++i) {
         CHECK(pass(plain) == in_order(count));
@@ -73,7 +59,7 @@ TEST_CASE("a pass covers each sample exactly once, in order unless shuffled") {
 TEST_CASE("the last batch has the samples that are left, or is left out") {
   const auto sizes = [](bool drop_last, std::int64_t batch) {
     std::vector<std::int64_t> result;
-    DataLoader loader(numbered(10), {.batch = batch, .drop_last = drop_last});
+    DataLoader loader(counting(10), {.batch = batch, .drop_last = drop_last});
     for (auto [x, y] : loader) {
       CHECK(x.shape() == Shape{y.shape()[0], 2});
       result.push_back(y.shape()[0]);
@@ -88,9 +74,9 @@ TEST_CASE("the last batch has the samples that are left, or is left out") {
 }
 
 TEST_CASE("every pass is a new shuffle, and the same seed repeats them all") {
-  DataLoader a(numbered(100), {.batch = 7, .shuffle = Seed{1}});
-  DataLoader b(numbered(100), {.batch = 10, .shuffle = Seed{1}});
-  DataLoader other(numbered(100), {.batch = 7, .shuffle = Seed{2}});
+  DataLoader a(counting(100), {.batch = 7, .shuffle = Seed{1}});
+  DataLoader b(counting(100), {.batch = 10, .shuffle = Seed{1}});
+  DataLoader other(counting(100), {.batch = 7, .shuffle = Seed{2}});
   const Order first = pass(a), second = pass(a);
   CHECK(first != in_order(100));
   CHECK(first != second);
@@ -100,21 +86,14 @@ TEST_CASE("every pass is a new shuffle, and the same seed repeats them all") {
 }
 
 TEST_CASE("a shuffle puts each sample first about equally often") {
-  DataLoader loader(numbered(5), {.batch = 5, .shuffle = Seed{3}});
+  DataLoader loader(counting(5), {.batch = 5, .shuffle = Seed{3}});
   std::vector<int> times(5);
   for (int i = 0; i < 1000; ++i) ++times[static_cast<std::size_t>(pass(loader).front())];
   for (const int n : times) CHECK(std::abs(n - 200) < 64);  // five deviations
 }
 
-TEST_CASE("batches on a simulated device have shapes but no values") {
-  DataLoader loader(numbered(3), {.batch = 2, .device = Device::cpu().twin()});
-  Batch batch = *loader.begin();
-  CHECK(batch.input.shape() == Shape{2, 2});
-  CHECK_ERROR(batch.input.to_vector<float>(), SimulatedRead, "simulated");
-}
-
 TEST_CASE("a batch that is still held stays as it is, and so does a view of it") {
-  DataLoader loader(numbered(9), {.batch = 4});
+  DataLoader loader(counting(9), {.batch = 4});
   std::vector<Batch> held;
   for (auto batch : loader) held.push_back(batch);
   CHECK(held[0].target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
@@ -134,7 +113,7 @@ TEST_CASE("a batch that is still held stays as it is, and so does a view of it")
 
 TEST_CASE("a batch that nobody holds gives its memory to the next, at a new version") {
   for (const std::int64_t ahead : {0, 1, 2}) {
-    DataLoader loader(numbered(12), {.batch = 3, .ahead = ahead});
+    DataLoader loader(counting(12), {.batch = 3, .ahead = ahead});
     auto position = loader.begin();
     const void* memory = detail::data((*position).input);
     const std::uint32_t version = (*position).input.impl()->storage->version();
@@ -149,7 +128,7 @@ TEST_CASE("a batch that nobody holds gives its memory to the next, at a new vers
 }
 
 TEST_CASE("of a batch whose targets alone are held the inputs give their memory to the next") {
-  DataLoader loader(numbered(8), {.batch = 4, .ahead = 0});
+  DataLoader loader(counting(8), {.batch = 4, .ahead = 0});
   auto position = loader.begin();
   const void* const inputs = detail::data((*position).input);
   const Tensor held = (*position).target;
@@ -161,7 +140,7 @@ TEST_CASE("of a batch whose targets alone are held the inputs give their memory 
 }
 
 TEST_CASE("an iterator gives the same batch however often it is asked, after its loader too") {
-  auto position = DataLoader(numbered(8), {.batch = 4}).begin();
+  auto position = DataLoader(counting(8), {.batch = 4}).begin();
   const Batch a = *position, b = *position;
   CHECK(detail::data(a.input) == detail::data(b.input));
   CHECK(a.target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
@@ -173,7 +152,7 @@ TEST_CASE("an iterator gives the same batch however often it is asked, after its
 
 TEST_CASE("past the end of a pass there is no batch, and the loader's position stays in the pass") {
   for (const std::int64_t ahead : {0, 1}) {
-    DataLoader loader(numbered(8), {.batch = 4, .ahead = ahead});
+    DataLoader loader(counting(8), {.batch = 4, .ahead = ahead});
     auto position = loader.begin();
     for (int i = 0; i < 2; ++i, ++position) static_cast<void>(*position);
     for (int i = 0; i < 2; ++i, ++position)
@@ -186,10 +165,10 @@ TEST_CASE("past the end of a pass there is no batch, and the loader's position s
 TEST_CASE(
     "a loader refuses a batch below 1, less than nothing ahead and an empty data set, and says "
     "where") {
-  CHECK_ERROR(DataLoader(numbered(3), {.batch = 0}), Error, "batch must be at least 1, not 0");
-  CHECK_ERROR(DataLoader(numbered(3), {.batch = -1}), Error, "data_loader.cpp:");
-  CHECK_ERROR(DataLoader(numbered(3), {.ahead = -1}), Error, "ahead must be at least 0, not -1");
-  CHECK_ERROR(DataLoader(numbered(0)), Error, "the data set is empty");
+  CHECK_ERROR(DataLoader(counting(3), {.batch = 0}), Error, "batch must be at least 1, not 0");
+  CHECK_ERROR(DataLoader(counting(3), {.batch = -1}), Error, "data_loader.cpp:");
+  CHECK_ERROR(DataLoader(counting(3), {.ahead = -1}), Error, "ahead must be at least 0, not -1");
+  CHECK_ERROR(DataLoader(counting(0)), Error, "the data set is empty");
 }
 
 TEST_CASE(
@@ -197,7 +176,7 @@ TEST_CASE(
     "was") {
   const Device device = Device::simulated("cpu", std::size_t{1} << 30);
   memory::CachingAllocator& allocator = device.runtime().allocator();
-  const DataSet data = numbered(1 << 19);  // 4 MiB of inputs, 2 MiB of targets
+  const DataSet data = counting(1 << 19);  // 4 MiB of inputs, 2 MiB of targets
   const DataLoaderOptions options = {.batch = 1 << 18, .device = device, .ahead = 0};
   allocator.set_limit(std::size_t{2} << 20);
   CHECK_ERROR(DataLoader(data, options), OutOfMemory, "data_loader.cpp");
@@ -217,30 +196,35 @@ TEST_CASE(
   CHECK((*position).input.shape() == Shape{1 << 18, 2});
 }
 
-TEST_CASE("a loader goes on where another one was, wherever that is") {
+TEST_CASE("a loader goes on where another one was, wherever that is, up to its number of passes") {
   for (const bool shuffled : {false, true})
     for (const bool drop_last : {false, true})
       for (const std::int64_t ahead : {0, 1, 3}) {
         DataLoaderOptions options = {.batch = 3, .drop_last = drop_last, .ahead = ahead};
         if (shuffled) options.shuffle = Seed{4};
-        DataLoader straight(numbered(11), options);
-        std::vector<Order> expected;
-        for (int i = 0; i < 5; ++i)
-          for (auto [x, y] : straight) expected.push_back(y.to_vector<std::int32_t>());
+        const auto rest_of = [](DataLoader& loader) {
+          std::vector<Order> rest;
+          while (loader.pass() < 5)
+            for (auto [x, y] : loader) rest.push_back(y.to_vector<std::int32_t>());
+          return rest;
+        };
+        DataLoader straight(counting(11), options);
+        const std::vector<Order> expected = rest_of(straight);
+        CHECK(expected.size() == static_cast<std::size_t>(5 * straight.size()));
         for (std::size_t given = 0; given <= 9; ++given) {
-          DataLoader first(numbered(11), options);
+          DataLoader first(counting(11), options);
           for (std::size_t left = given; left > 0;)
             for (auto [x, y] : first)
               if (--left == 0) break;
-          DataLoader second(numbered(11), options);
+          DataLoader second(counting(11), options);
           second.check(first.position(), "a file");
           second.resume(first.position());
           CHECK(second.position() == first.position());
-          std::vector<Order> rest;
-          while (rest.size() + given < expected.size())
-            for (auto [x, y] : second) rest.push_back(y.to_vector<std::int32_t>());
-          CHECK(rest == std::vector<Order>(expected.begin() + static_cast<std::ptrdiff_t>(given),
-                                           expected.end()));
+          CHECK(second.pass() == static_cast<std::int64_t>(given) / second.size());
+          CHECK(second.given() == static_cast<std::int64_t>(given) % second.size());
+          CHECK(rest_of(second) ==
+                std::vector<Order>(expected.begin() + static_cast<std::ptrdiff_t>(given),
+                                   expected.end()));
         }
       }
 }
@@ -257,11 +241,11 @@ TEST_CASE(
     }
     return order;
   };
-  DataLoader straight(numbered(12), options);
+  DataLoader straight(counting(12), options);
   const Order first = epoch(straight), second = epoch(straight);
-  DataLoader left(numbered(12), options);
+  DataLoader left(counting(12), options);
   CHECK(epoch(left) == first);
-  DataLoader goes_on(numbered(12), options), begins(numbered(12), options);
+  DataLoader goes_on(counting(12), options), begins(counting(12), options);
   goes_on.resume(left.position());
   Order both = first;
   for (const std::int32_t target : epoch(goes_on)) both.push_back(target);
@@ -271,38 +255,9 @@ TEST_CASE(
   CHECK(epoch(begins) == second);
 }
 
-TEST_CASE("a loop up to a number of passes has those in all, resumed as well") {
-  const auto rest = [](DataLoader& loader) {
-    Order order;
-    while (loader.pass() < 3)
-      for (const auto& [x, y] : loader)
-        for (const std::int32_t target : y.to_vector<std::int32_t>()) order.push_back(target);
-    return order;
-  };
-  for (const std::int64_t before : {0, 1, 3, 4, 8, 9}) {
-    const DataLoaderOptions options{.batch = 4, .shuffle = Seed{5}};
-    DataLoader straight(numbered(10), options), left(numbered(10), options);
-    const Order all = rest(straight);
-    CHECK(all.size() == 30);
-    CHECK(straight.pass() == 3);
-    CHECK(straight.given() == 0);
-    std::int64_t samples = 0;
-    while (left.pass() * left.size() + left.given() < before)
-      for (const auto& [x, y] : left) {
-        samples += y.size(0);
-        if (left.pass() * left.size() + left.given() == before) break;
-      }
-    DataLoader resumed(numbered(10), options);
-    resumed.resume(left.position());
-    CHECK(resumed.pass() == before / 3);
-    CHECK(resumed.given() == before % 3);
-    CHECK(rest(resumed) == Order(all.begin() + samples, all.end()));
-  }
-}
-
 TEST_CASE("passes without a batch are counted as well") {
   const DataLoaderOptions options{.batch = 4, .drop_last = true};
-  DataLoader loader(numbered(3), options), resumed(numbered(3), options);
+  DataLoader loader(counting(3), options), resumed(counting(3), options);
   std::int64_t passes = 0;
   while (loader.pass() < 3 && passes < 10) {
     CHECK(loader.pass() == passes);
@@ -316,7 +271,7 @@ TEST_CASE("passes without a batch are counted as well") {
 }
 
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
-  DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
+  DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
   const auto where = [&] {
     const Resumable::Position position = loader.position();
     CHECK(position.at("pass") == std::to_string(loader.pass()));
@@ -353,7 +308,7 @@ TEST_CASE("a loader's position is what follows the batches given out in its last
 
 TEST_CASE("an iterator's copy that is behind the others does not take its loader's position back") {
   for (const std::int64_t ahead : {0, 1, 3}) {
-    DataLoader loader(numbered(12), {.batch = 2, .shuffle = Seed{1}, .ahead = ahead});
+    DataLoader loader(counting(12), {.batch = 2, .shuffle = Seed{1}, .ahead = ahead});
     auto first = loader.begin();
     auto behind = first;
     std::vector<Order> batches;
@@ -371,8 +326,8 @@ TEST_CASE("an iterator's copy that is behind the others does not take its loader
 }
 
 TEST_CASE("a position brings the seed of its shuffle along") {
-  DataLoader first(numbered(50), {.batch = 7, .shuffle = Seed{1}});
-  DataLoader second(numbered(50), {.batch = 7, .shuffle = Seed{2}});
+  DataLoader first(counting(50), {.batch = 7, .shuffle = Seed{1}});
+  DataLoader second(counting(50), {.batch = 7, .shuffle = Seed{2}});
   pass(first);
   second.resume(first.position());
   CHECK(pass(second) == pass(first));
@@ -385,7 +340,7 @@ TEST_CASE(
     std::vector<Order> orders;
     for (int epoch = 0; epoch < count; ++epoch) {
       Order order;
-      for (const Batch& batch : DataLoader(numbered(50), {.batch = 50, .shuffle = true}))
+      for (const Batch& batch : DataLoader(counting(50), {.batch = 50, .shuffle = true}))
         order = batch.target.to_vector<std::int32_t>();
       orders.push_back(std::move(order));
     }
@@ -401,15 +356,15 @@ TEST_CASE(
   CHECK(epochs(3) == orders);
 
   set_seed(Seed{7});
-  CHECK_THROWS(DataLoader(numbered(50), {.batch = 0, .shuffle = true}));
+  CHECK_THROWS(DataLoader(counting(50), {.batch = 0, .shuffle = true}));
   const Device device = Device::simulated("cpu", std::size_t{1} << 30);
   device.runtime().allocator().fail_allocation_after(0);
-  CHECK_THROWS(DataLoader(numbered(50), {.batch = 50, .shuffle = true, .device = device}));
-  DataLoader(numbered(50), {.shuffle = Seed{}});
-  DataLoader(numbered(50), {.shuffle = false});
+  CHECK_THROWS(DataLoader(counting(50), {.batch = 50, .shuffle = true, .device = device}));
+  DataLoader(counting(50), {.shuffle = Seed{}});
+  DataLoader(counting(50), {.shuffle = false});
   CHECK(detail::generator().counter == start.counter);
-  DataLoader first(numbered(50), {.batch = 7, .shuffle = true}),
-      second(numbered(50), {.batch = 7, .shuffle = true});
+  DataLoader first(counting(50), {.batch = 7, .shuffle = true}),
+      second(counting(50), {.batch = 7, .shuffle = true});
   CHECK(pass(first) != pass(second));
   second.resume(first.position());
   CHECK(pass(second) == pass(first));
@@ -417,9 +372,9 @@ TEST_CASE(
 
 TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   const DataLoaderOptions options{.batch = 4, .shuffle = Seed{1}};
-  const Resumable::Position position = DataLoader(numbered(10), options).position();
+  const Resumable::Position position = DataLoader(counting(10), options).position();
   const auto check = [&](std::int64_t samples, const DataLoaderOptions& of) {
-    DataLoader(numbered(samples), of).check(position, "file");
+    DataLoader(counting(samples), of).check(position, "file");
   };
   check(10, {.batch = 4, .shuffle = Seed{2}});
   CHECK_ERROR(check(10, {.batch = 4, .shuffle = Seed{1}, .drop_last = true}), FileError,
@@ -431,7 +386,7 @@ TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   const tests::TemporaryFolder folder;
   const Parameters params(Device::cpu());
   params.declare("w", {}, initializers::zeros());
-  DataLoader saved(numbered(10), options), other(numbered(11), options);
+  DataLoader saved(counting(10), options), other(counting(11), options);
   params.save(folder.path("with"), saved);
   params.save(folder.path("without"));
   CHECK_ERROR(params.load(folder.path("with"), other), FileError, tests::line(__LINE__));
@@ -439,7 +394,7 @@ TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
 }
 
 TEST_CASE("a position that is damaged is refused and says so") {
-  DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
+  DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
   const Resumable::Position good = loader.position();
   loader.check(good, "file");
   const auto refuses = [&](const char* name, const char* text, const char* why) {

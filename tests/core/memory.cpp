@@ -97,18 +97,6 @@ TEST_CASE("whatever holds memory says which line of the program asked for it") {
   CHECK_ERROR(read.split(2, Seed{1}), Error, "memory.cpp:");
 }
 
-TEST_CASE("peak scopes on a device nest, and count what was there before") {
-  const Device device = Device::cpu();
-  const Tensor before = kib(1, device);
-  const std::size_t held = allocated(device);
-  const memory::PeakScope outer(device);
-  { const Tensor first = kib(8, device); }
-  const memory::PeakScope inner(device);
-  { const Tensor second = kib(4, device); }
-  CHECK(outer.bytes() == held + 8_KiB);
-  CHECK(inner.bytes() == held + 4_KiB);
-}
-
 TEST_CASE("a prediction is byte for byte what the program then takes") {
   const auto program = [](const Device& here) {
     const Tensor a = kib(10, here).with_grad();

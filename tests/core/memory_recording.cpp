@@ -9,7 +9,6 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor/tensor.h"
-#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 
@@ -70,43 +69,6 @@ TEST_CASE("a recording follows a program: what is held after each event, marks a
   }
   CHECK(peak == memory::stats(device).allocated.peak);
   CHECK(names_line);
-}
-
-TEST_CASE("a recording sees sessions come, run and close") {
-  const Device device = Device::cpu();
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {-1});
-  const Tensor y = sum(square(x * 3) * x);
-  const Tensor fed = Tensor::full({1000}, 2, DType::f32, device);
-  const std::size_t held = memory::stats(device).allocated.current;
-  const Recording recording(device);
-  std::size_t arena_bytes = 0;
-  {
-    Session session(graph, {.device = device});
-    session.run(y, {{x, fed}});
-    arena_bytes = session.memory().arena_bytes;
-    session.close();
-  }
-  std::size_t came = 0, went = 0;
-  for (const RecordedEvent& event : recording.events()) {
-    if (std::string(event.operator_name) != "session arena") continue;
-    (event.kind == EventKind::allocate ? came : went) += event.bytes;
-  }
-  CHECK(arena_bytes > 0);
-  CHECK(came == arena_bytes);
-  CHECK(went == arena_bytes);
-  CHECK(recording.events().back().allocated_bytes == held);
-}
-
-TEST_CASE("the last events are kept, and what went is counted", "[host]") {
-  const Device device = Device::simulated("cpu", 1_GiB);
-  Recording recording(device, {.max_events = 20});
-  train(device, 10, [&] { recording.step(); });
-  CHECK(recording.events().size() == 20);
-  CHECK(recording.dropped() > 50);
-  CHECK(recording.events().back().allocated_bytes == 0);
-  CHECK_ERROR(Recording(Device::simulated("cpu", 1_GiB), {.max_events = 0}), Error,
-              "at least one event");
 }
 
 TEST_CASE("a device has one recording at a time, another device its own", "[host]") {

@@ -1,7 +1,5 @@
 #include "ebb/core/files/npy.h"
 
-#include <cmath>
-#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -260,19 +258,7 @@ TEST_CASE("archives and arrays with flipped, missing or added bytes load whole o
     };
     int refused = 0;
     for (int round = 0; round < 500; ++round) {
-      std::string text = good;
-      switch (random() % 3) {
-        case 0:
-          for (auto flips = 1 + random() % 4; flips > 0; --flips)
-            text[random() % text.size()] ^= static_cast<char>(1 << random() % 8);
-          break;
-        case 1:
-          text.resize(random() % text.size());
-          break;
-        default:
-          text.insert(random() % text.size(), 1 + random() % 9, static_cast<char>(random()));
-      }
-      const std::string name = folder.file("bad", text);
+      const std::string name = folder.file("bad", damaged(good, random));
       try {
         load(name);
       } catch (const FileError& error) {

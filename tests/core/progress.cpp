@@ -25,59 +25,56 @@ bool matches(const std::string& text, const std::string& pattern) {
   return std::regex_match(text, std::regex(pattern));
 }
 
+// Output of a progress over so many steps that is used like this and goes.
+template <class Use>
+std::string shown(std::int64_t steps, ProgressOptions options, const Use& use) {
+  std::ostringstream out;
+  options.out = &out;
+  {
+    Progress progress(steps, options);
+    use(progress);
+  }
+  return out.str();
+}
+
 }  // namespace
 
 TEST_CASE("progress is plain lines where there is no terminal, and one at the end",
           "[progress][host]") {
-  std::ostringstream out;
-  {
-    Progress progress(3, {.label = "training", .out = &out, .seconds = 0});
+  const std::string lines = shown(3, {.label = "training", .seconds = 0}, [](Progress& progress) {
     progress.step(0.5);
     progress.step();
     progress.step(0.25);
     progress.finish();
     progress.finish();
-  }
-  CAPTURE(out.str());
-  CHECK(matches(out.str(), "training 1/3  33 %  loss 0.5" + rate +
-                               "  0.0 s left\n"
-                               "training 2/3  67 %  loss 0.5" +
-                               rate +
-                               "  0.0 s left\n"
-                               "training 3/3  100 %  loss 0.25" +
-                               rate +
-                               "\n"
-                               "training 3/3  100 %  loss 0.25" +
-                               rate + "  0.0 s\n"));
-  std::ostringstream quiet;
-  {
-    Progress progress(1000, {.out = &quiet});  // prints every ten seconds
+  });
+  CHECK(matches(lines, "training 1/3  33 %  loss 0.5" + rate +
+                           "  0.0 s left\n"
+                           "training 2/3  67 %  loss 0.5" +
+                           rate +
+                           "  0.0 s left\n"
+                           "training 3/3  100 %  loss 0.25" +
+                           rate +
+                           "\n"
+                           "training 3/3  100 %  loss 0.25" +
+                           rate + "  0.0 s\n"));
+  const std::string quiet = shown(1000, {}, [](Progress& progress) {  // prints every ten seconds
     for (int i = 0; i < 10; ++i) progress.step();
-  }
-  CAPTURE(quiet.str());
-  CHECK(matches(quiet.str(), "10/1000  1 %" + rate + "  0.0 s\n"));
-  std::ostringstream none;
-  { const Progress progress(1000, {.out = &none}); }
-  CHECK(none.str().empty());
+  });
+  CHECK(matches(quiet, "10/1000  1 %" + rate + "  0.0 s\n"));
+  CHECK(shown(1000, {}, [](const Progress&) {}) == "");
 }
 
 TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progress][host]") {
-  std::ostringstream out;
-  {
-    Progress progress(0,
-                      {.label = std::string(90, 'x'), .out = &out, .terminal = true, .seconds = 0});
+  const auto twice = [](Progress& progress) {
     progress.step();
     progress.step();
-  }
+  };
   const std::string line = "\r\033[K" + std::string(79, 'x');
-  CHECK(out.str() == line + line + line + "\n");
-  std::ostringstream open;
-  {
-    Progress progress(0, {.out = &open, .terminal = true, .seconds = 0});
-    progress.step(1.5);
-  }
-  CAPTURE(open.str());
-  CHECK(matches(open.str(),
+  CHECK(shown(0, {.label = std::string(90, 'x'), .terminal = true, .seconds = 0}, twice) ==
+        line + line + line + "\n");
+  const auto once = [](Progress& progress) { progress.step(1.5); };
+  CHECK(matches(shown(0, {.terminal = true, .seconds = 0}, once),
                 "\r\033\\[K1  loss 1.5" + rate + "\r\033\\[K1  loss 1.5" + rate + "  0.0 s\n"));
 }
 
@@ -127,13 +124,10 @@ TEST_CASE("steps after the last line of progress show nothing", "[progress][host
 }
 
 TEST_CASE("progress cuts between characters, and counts columns", "[progress][host]") {
-  const auto shown = [](const std::string& label) {
-    std::ostringstream out;
-    {
-      Progress progress(0, {.label = label, .out = &out, .terminal = true, .seconds = 1000});
-      progress.step();
-    }
-    const std::string text = out.str(), begin = "\r\033[K";
+  const auto cut = [](const std::string& label) {
+    const std::string begin = "\r\033[K",
+                      text = shown(0, {.label = label, .terminal = true, .seconds = 1000},
+                                   [](Progress&progress) { progress.step(); });
     REQUIRE(text.starts_with(begin));
     return text.substr(begin.size(), text.size() - begin.size() - 1);
   };
@@ -142,22 +136,18 @@ TEST_CASE("progress cuts between characters, and counts columns", "[progress][ho
     for (int i = 0; i < n; ++i) all += text;
     return all;
   };
-  CHECK(shown(times(90, "\u00e9")) == times(79, "\u00e9"));              // two bytes a character
-  CHECK(shown("x" + times(60, "\u6f22")) == "x" + times(39, "\u6f22"));  // two columns wide
-  CHECK(shown("xy" + times(60, "\u6f22")) == "xy" + times(38, "\u6f22"));
-  CHECK(shown(times(60, "\U0001f642")) == times(39, "\U0001f642"));
-  CHECK(shown(times(40, "\u00e9")).starts_with(times(40, "\u00e9") + " 1  "));
+  CHECK(cut(times(90, "\u00e9")) == times(79, "\u00e9"));              // two bytes a character
+  CHECK(cut("x" + times(60, "\u6f22")) == "x" + times(39, "\u6f22"));  // two columns wide
+  CHECK(cut("xy" + times(60, "\u6f22")) == "xy" + times(38, "\u6f22"));
+  CHECK(cut(times(60, "\U0001f642")) == times(39, "\U0001f642"));
+  CHECK(cut(times(40, "\u00e9")).starts_with(times(40, "\u00e9") + " 1  "));
 }
 
 TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[progress][host]") {
   for (const double sign : {1., -1.}) {
-    std::ostringstream out;
-    {
-      Progress progress(1, {.out = &out});
-      progress.step(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
-    }
-    CAPTURE(out.str());
-    CHECK(matches(out.str(), "1/1  100 %  loss nan" + rate + "  0.0 s\n"));
+    const double nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
+    CHECK(matches(shown(1, {}, [nan](Progress& progress) { progress.step(nan); }),
+                  "1/1  100 %  loss nan" + rate + "  0.0 s\n"));
   }
 }
 

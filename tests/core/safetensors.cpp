@@ -236,18 +236,7 @@ TEST_CASE("a safetensors file with flipped, missing or added bytes loads whole o
       write(folder.path("good"), random_samples(random), {{"key", "value"}});
       good = contents_of(folder.path("good"));
     }
-    std::string text = good;
-    switch (random() % 3) {
-      case 0:
-        for (unsigned flips = 1 + static_cast<unsigned>(random() % 4); flips > 0; --flips)
-          text[random() % text.size()] ^= static_cast<char>(1 << random() % 8);
-        break;
-      case 1:
-        text.resize(random() % text.size());
-        break;
-      default:
-        text.insert(random() % text.size(), 1 + random() % 9, static_cast<char>(random()));
-    }
+    const std::string text = tests::damaged(good, random);
     const std::string name = folder.file("bad", text);
     try {
       const st::File file(name);

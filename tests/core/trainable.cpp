@@ -5,7 +5,6 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/cpu_time.h"
 #include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
@@ -89,22 +88,6 @@ TEST_CASE("attempt takes back what was frozen and thawed", "[trainable]") {
   CHECK_THROWS_AS(construct(true), Error);
   construct(false);
   CHECK(trained(p) == "01");
-}
-
-TEST_CASE("freezing layer by layer takes time in step with the layers", "[trainable]") {
-  const auto seconds = [](int layers) {
-    const Parameters p(Device::cpu());
-    std::vector<Parameters> scopes;
-    for (int i = 0; i < layers; ++i) {
-      scopes.push_back(p.scope("layer" + std::to_string(i)));
-      scopes.back().declare("w", {1}, kUniform);
-    }
-    return least_seconds([&] {
-      for (const bool trainable : {false, true})
-        for (const Parameters& scope : scopes) scope.set_trainable(trainable);
-    });
-  };
-  CHECK(seconds(2000) < 30 * seconds(250));
 }
 
 TEST_CASE("a model that does not fit takes back its state as well", "[parameters]") {

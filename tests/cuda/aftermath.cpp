@@ -3,6 +3,8 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/lstm.h"
@@ -30,9 +32,10 @@ TEST_CASE("a device that is lost stays lost to those who had it, though the driv
     };
     CHECK_THROWS_WITH(fail(), Catch::Contains("cudaErrorIllegalAddress") &&
                                   Catch::Contains("lost to this process"));
-    machine->lose_device(0, 0);
+    machine->lose_device(0);
     CHECK_THROWS_WITH(x + 1, Catch::Contains("cudaErrorIllegalAddress"));
     CHECK_THROWS_WITH(x.to_vector<float>(), Catch::Contains("cudaErrorIllegalAddress"));
+    CHECK((Tensor::full({1}, 1) + 1).item<float>() == 2);  // the CPU serves on
     machine->set_at_once(false);
   }
 }
@@ -57,24 +60,33 @@ TEST_CASE("with EBB_CUDA_CHECK an operator whose work fails is named, and nothin
     machine->inject(Fault::execute, 0, 700);
     CHECK_THROWS_WITH(y * 3, Catch::Contains("[multiply] cudaErrorIllegalAddress"));
   }
-  machine->lose_device(0, 0);
+  machine->lose_device(0);
 }
 
-TEST_CASE("a captured program that cannot be launched is an error, and is launched the next time") {
+TEST_CASE(
+    "a program that cannot be instantiated runs by launches; one that cannot be launched fails") {
   const Machine machine;
   const Device device = own_cuda();
   device.runtime().set_poisons(false);
   Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {2});
-  Session session(graph, {.device = device});
-  const Tensor y = x * 2 + 1;
-  const auto run = [&](int i) {
-    return session.run(y, {{x, Tensor::full({2}, i)}}).item<float>({1});
+  const Tensor x = graph.placeholder("x", DType::f32, {8, 8});
+  const Tensor y = matmul(x, x) + 1;
+  Session whole(graph, {.device = device}), session(graph, {.device = device});
+  const auto run = [&](Session& by, int i) {
+    return by.run(y, {{x, Tensor::full({8, 8}, i)}}).item<float>({1, 1});
   };
-  for (int i = 0; i < 3; ++i) CHECK(run(i) == static_cast<float>(2 * i + 1));
+  const std::uint64_t graphs = machine.statistics().graph_launches;
+  machine->inject(Fault::instantiate_graph, 0, 2);
+  for (int i = 0; i < 3; ++i) CHECK(run(whole, i) == static_cast<float>(8 * i * i + 1));
+  CHECK(machine.statistics().graph_launches == graphs);
+
+  machine->inject(Fault::cublaslt, 0, 13);  // CUBLAS_STATUS_EXECUTION_FAILED
+  CHECK_THROWS_WITH(run(session, 1), Catch::Contains("[matmul]"));
+  for (int i = 0; i < 3; ++i) CHECK(run(session, i) == static_cast<float>(8 * i * i + 1));
+  CHECK(machine.statistics().graph_launches > graphs);
   machine->inject(Fault::launch_graph, 0, 2);
-  CHECK_THROWS_WITH(run(5), Catch::Contains("cudaErrorMemoryAllocation"));
-  CHECK(run(6) == 13);
+  CHECK_THROWS_WITH(run(session, 5), Catch::Contains("cudaErrorMemoryAllocation"));
+  CHECK(run(session, 6) == 289);
 }
 
 TEST_CASE("what CUDA refuses leaves no error behind for the next who asks") {
@@ -82,9 +94,12 @@ TEST_CASE("what CUDA refuses leaves no error behind for the next who asks") {
   const Device device = own_cuda();
   const Tensor x = Tensor::full({4}, 2, DType::f32, device);
   const std::vector<float> many(1 << 16, 1);
-  machine->inject(Fault::launch, 0, 701);
-  CHECK_THROWS(x * 3);
+  const std::size_t before = memory::stats(device).allocated.current;
+  machine->inject(Fault::launch, 0, 701);  // cudaErrorLaunchOutOfResources
+  CHECK_THROWS_WITH(x * 3, Catch::Contains("[multiply]") && Catch::Contains("aftermath.cpp"));
   CHECK(machine->last_error() == 0);
+  CHECK(memory::stats(device).allocated.current == before);
+  CHECK((x * 3).item<float>({3}) == 6);
   machine->inject(Fault::copy, 0, 2);
   CHECK_THROWS_WITH(x.to_vector<float>(), Catch::Contains("cudaErrorMemoryAllocation"));
   CHECK(machine->last_error() == 0);
@@ -140,12 +155,11 @@ TEST_CASE("an LSTM whose form cannot be had on a second stream is an error, and 
   machine->inject(Fault::create_cudnn, 0, 2);
   CHECK(composed(there, Phase::inference).sequence.item<float>({1, 2, 3}) == Approx(first));
   const auto launches_of = [&] {
-    const std::uint64_t before = machine.statistics().launches;
-    composed(there, Phase::inference);
-    return machine.statistics().launches - before;
+    return machine.count(&emulated::Statistics::launches,
+                         [&] { composed(there, Phase::inference); });
   };
-  const std::uint64_t here = launches_of();
-  std::uint64_t elsewhere = 0;
+  const std::size_t here = launches_of();
+  std::size_t elsewhere = 0;
   std::thread([&] { elsewhere = launches_of(); }).join();
   CHECK(elsewhere == here);
 }

@@ -60,12 +60,12 @@ TEST_CASE("steps ask for as many waits however many threads have been there", "[
   };
   const auto waits_of_a_step = [&] {
     for (int i = 0; i < 5; ++i) step();
-    const std::uint64_t before = machine.statistics().waits;
-    for (int i = 0; i < 10; ++i) step();
-    return (machine.statistics().waits - before) / 10;
+    return machine.count(&emulated::Statistics::waits, [&] {
+      for (int i = 0; i < 10; ++i) step();
+    }) / 10;
   };
   run_threads(device, 4);
-  const std::uint64_t after_4 = waits_of_a_step();
+  const std::size_t after_4 = waits_of_a_step();
   run_threads(device, 16);
   CHECK(waits_of_a_step() <= after_4);
   CHECK(after_4 <= 12);
@@ -78,9 +78,8 @@ TEST_CASE("memory goes back with as many waits however many threads have been th
   run_threads(device, 16);
   memory::release_cached(device);
   static_cast<void>((Tensor::full({4}, 1).to(device) + 1).to_vector<float>());
-  const std::uint64_t before = machine.statistics().synchronisations;
-  CHECK(memory::release_cached(device).returned_bytes > 0);
-  CHECK(machine.statistics().synchronisations - before <= 2);
+  const auto release = [&] { CHECK(memory::release_cached(device).returned_bytes > 0); };
+  CHECK(machine.count(&emulated::Statistics::synchronisations, release) <= 2);
 }
 
 TEST_CASE("a request beyond what the device has left is refused before its pages are mapped") {

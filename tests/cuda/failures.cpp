@@ -6,7 +6,6 @@
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
@@ -47,36 +46,9 @@ float all_kinds_of_work(const Device& device) {
 
 }  // namespace
 
-TEST_CASE("a launch that is refused is the operator's error, and the next one runs") {
-  const Machine machine;
-  const Device device = own_cuda();
-  const Tensor x = Tensor::full({4}, 2, DType::f32, device);
-  const std::size_t before = in_use(device);
-  machine->inject(Fault::launch, 0, 701);  // cudaErrorLaunchOutOfResources
-  CHECK_THROWS_WITH(x * 3, Catch::Contains("[multiply]") && Catch::Contains("failures.cpp"));
-  CHECK(in_use(device) == before);
-  CHECK((x * 3).to_vector<float>() == Floats{6, 6, 6, 6});
-}
-
-TEST_CASE("a kernel that breaks the device loses it: every answer says so, and the CPU serves on") {
-  const Machine machine;
-  {
-    const Device device = own_cuda();
-    const Tensor x = Tensor::full({4}, 2, DType::f32, device);
-    machine->inject(Fault::execute, 0, 700);  // cudaErrorIllegalAddress
-    const Tensor y = x * 3;
-    CHECK_THROWS_WITH(y.to_vector<float>(), Catch::Contains("cudaErrorIllegalAddress"));
-    CHECK_THROWS_WITH(x + 1, Catch::Contains("cudaErrorIllegalAddress"));
-    CHECK((Tensor::full({1}, 1) + 1).item<float>() == 2);
-  }
-  machine->lose_device(0, 0);
-  const Device again = own_cuda();
-  CHECK((Tensor::full({1}, 1, DType::f32, again) + 1).item<float>() == 2);
-}
-
 TEST_CASE("a full GPU refuses with the figures, and serves when there is room again") {
   const Machine machine;
-  machine->set_capacity(0, std::size_t{64} << 20);
+  machine->set_capacity(std::size_t{64} << 20);
   {
     const Device device = own_cuda();
     const Tensor held = Tensor::full({6 << 20}, 1, DType::f32, device);  // 24 MiB
@@ -88,35 +60,7 @@ TEST_CASE("a full GPU refuses with the figures, and serves when there is room ag
         (Tensor::full({1 << 20}, 1, DType::f32, device) + held.item<float>({0})).item<float>({7}) ==
         2);
   }
-  machine->set_capacity(0, std::size_t{4} << 30);
-}
-
-TEST_CASE("a run that a product fails in says which, and the session trains on") {
-  const Machine machine;
-  const Device device = own_cuda();
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {64, 64});
-  const Tensor y = matmul(x, x);
-  Session session(graph, {.device = device});
-  const Tensor eye = Tensor::full({64, 64}, 1, DType::f32, device);
-  machine->inject(Fault::cublaslt, 0, 13);  // CUBLAS_STATUS_EXECUTION_FAILED
-  CHECK_THROWS_WITH(session.run(y, {{x, eye}}), Catch::Contains("[matmul]"));
-  CHECK(session.run(y, {{x, eye}}).item<float>({3, 3}) == 64);
-}
-
-TEST_CASE("a program that cannot be instantiated runs launch by launch") {
-  const Machine machine;
-  const Device device = own_cuda();
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {2});
-  Session session(graph, {.device = device});
-  const Tensor y = x * 2 + 1;
-  machine->inject(Fault::instantiate_graph, 0, 2);
-  const std::uint64_t graphs = machine.statistics().graph_launches;
-  for (int i = 0; i < 3; ++i)
-    CHECK(session.run(y, {{x, Tensor::full({2}, i)}}).item<float>({1}) ==
-          static_cast<float>(2 * i + 1));
-  CHECK(machine.statistics().graph_launches == graphs);
+  machine->set_capacity(std::size_t{4} << 30);
 }
 
 TEST_CASE("updates of which a later launch fails are torn, those of the earlier ones as well") {
@@ -133,15 +77,12 @@ TEST_CASE("updates of which a later launch fails are torn, those of the earlier 
   const Tensor step = optim::Sgd({.learning_rate = 0.1}).minimize(loss, parameters);
   const Device device = own_cuda();
   device.runtime().set_poisons(false);  // poisoning runs step by step and merges no launches
-  const auto launches_of_run = [&](Session& session) {
-    const std::uint64_t before = machine.statistics().launches;
-    session.run(step);
-    return static_cast<std::size_t>(machine.statistics().launches - before);
-  };
   Session whole(graph, {.device = device}), session(graph, {.device = device});
   whole.initialize();
   session.initialize();
-  machine->inject(Fault::launch, launches_of_run(whole) - 1, 701);  // cudaErrorLaunchOutOfResources
+  const std::size_t launches =
+      machine.count(&emulated::Statistics::launches, [&] { whole.run(step); });
+  machine->inject(Fault::launch, launches - 1, 701);  // cudaErrorLaunchOutOfResources
   CHECK_THROWS_WITH(session.run(step), Catch::Contains("[sgd_update]"));
   for (const char* name : {"p0", "p150", "p299"})
     CHECK_THROWS_WITH(session.value(parameters[name]), Catch::Contains("sgd_update"));
@@ -165,9 +106,7 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
   const Tensor samples = Tensor::full({}, 1, DType::i64, device);
   const auto minimize = [&] { accumulator.minimize(loss(), parameters, samples); };
   minimize();
-  const std::uint64_t before = machine.statistics().launches;
-  minimize();
-  const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
+  const std::size_t launches = machine.count(&emulated::Statistics::launches, minimize);
   // Launches after the sums: their count, the updates, and the clearing of each sum and of the
   // count.
   const std::size_t after = 1 + 1 + 3 + 300 + 1;
@@ -196,9 +135,8 @@ TEST_CASE("an accumulation whose update fails leaves no sums, of frozen paramete
     return parameters;
   };
   const Parameters whole = begun();
-  const std::uint64_t before = machine.statistics().launches;
-  minimize(whole);
-  const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
+  const std::size_t launches =
+      machine.count(&emulated::Statistics::launches, [&] { minimize(whole); });
   // The last four launches: the update, and the clearing of both sums and of the count.
   for (const std::size_t from_end : {1, 2, 3, 4}) {
     CAPTURE(from_end);
@@ -244,7 +182,7 @@ TEST_CASE("every piece of work that CUDA refuses or fails is an error, and nothi
       if (loses && !done) {
         CHECK_THROWS_AS(Tensor::full({1}, 1, DType::f32, device), Error);  // it stays lost
         CHECK(in_use(device) == 0);
-        machine->lose_device(0, 0);
+        machine->lose_device(0);
         device = own_cuda();
         device.runtime().set_poisons(false);
       }

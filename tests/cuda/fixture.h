@@ -34,6 +34,13 @@ class Machine {
     control_.statistics(&statistics);
     return statistics;
   }
+  // Number of launches, or of other calls, that a step asks for.
+  template <class Step>
+  std::size_t count(std::uint64_t emulated::Statistics::*calls, const Step& step) const {
+    const std::uint64_t before = statistics().*calls;
+    step();
+    return statistics().*calls - before;
+  }
 
  private:
   void restore() const {

@@ -70,22 +70,6 @@ TEST_CASE("all that CUDA and its libraries made for a device goes with it", "[co
   }
 }
 
-TEST_CASE("a captured program is one graph, and none when its session has ended") {
-  const Machine machine;
-  const Device device = own_cuda();
-  device.runtime().set_poisons(false);
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {2});
-  const Tensor y = x * 2 + 1;
-  const std::uint64_t before = machine.statistics().graphs;
-  {
-    Session session(graph, {.device = device});
-    for (int i = 0; i < 3; ++i) session.run(y, {{x, Tensor::full({2}, i)}});
-    CHECK(machine.statistics().graphs == before + 1);
-  }
-  CHECK(machine.statistics().graphs == before);
-}
-
 TEST_CASE("a device's capacity is the same, however much of it is taken") {
   const Machine machine;
   for (const char* kind : kKinds) {

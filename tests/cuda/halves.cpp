@@ -25,9 +25,7 @@ constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
 // Multiples of 0.25, so that short sums of products are exact in float.
 Tensor ramp(const Shape& shape, DType dtype, const Device& device) {
-  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  const std::vector<float> values = tests::ramp(static_cast<std::size_t>(shape.elements()));
   return cast(Tensor::from(values, shape), dtype).to(device);
 }
 
@@ -59,13 +57,12 @@ bool is_by_cudnn(const Machine& machine, DType dtype) {
   return by_cudnn;
 }
 
-std::uint64_t library_calls_of_product(const Machine& machine, DType dtype) {
+std::size_t library_calls_of_product(const Machine& machine, DType dtype) {
   const Device device = own_cuda();
   const Tensor a = ramp({8, 16}, dtype, device), b = ramp({16, 8}, dtype, device);
-  const std::uint64_t before = machine.statistics().library_calls;
-  const std::vector<float> got = floats(matmul(a, b));
-  CHECK(got == floats(matmul(a.to(Device::cpu()), b.to(Device::cpu()))));
-  return machine.statistics().library_calls - before;
+  return machine.count(&emulated::Statistics::library_calls, [&] {
+    CHECK(floats(matmul(a, b)) == floats(matmul(a.to(Device::cpu()), b.to(Device::cpu()))));
+  });
 }
 
 }  // namespace

@@ -33,32 +33,18 @@ TEST_CASE("products of factors that begin at any element are right to the last o
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) {
         CAPTURE(m, n, k, transpose_a, transpose_b);
-        const auto factor = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
-          if (transposed) std::swap(rows, columns);
-          const Tensor all = Tensor::from(ramp(static_cast<std::size_t>(rows * columns + 1)),
-                                          {rows * columns + 1});
-          return reshape(slice(all.to(device), 1), {rows, columns});
+        const auto product = [&](const Device& on) {
+          const auto factor = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
+            if (transposed) std::swap(rows, columns);
+            const std::int64_t count = rows * columns + 1;
+            const Tensor all = Tensor::from(ramp(static_cast<std::size_t>(count)), {count});
+            return reshape(slice(all.to(on), 1), {rows, columns});
+          };
+          return matmul(factor(m, k, transpose_a), factor(k, n, transpose_b),
+                        {.transpose_a = transpose_a, .transpose_b = transpose_b})
+              .to_vector<float>();
         };
-        const std::vector<float> got =
-            matmul(factor(m, k, transpose_a), factor(k, n, transpose_b),
-                   {.transpose_a = transpose_a, .transpose_b = transpose_b})
-                .to_vector<float>();
-        const std::vector<float> a = ramp(static_cast<std::size_t>(m * k + 1));
-        const std::vector<float> b = ramp(static_cast<std::size_t>(k * n + 1));
-        const auto at = [](const std::vector<float>& of, std::int64_t i, std::int64_t j,
-                           std::int64_t rows, std::int64_t columns, bool transposed) {
-          const std::int64_t index = transposed ? j * rows + i : i * columns + j;
-          return static_cast<double>(of[static_cast<std::size_t>(index + 1)]);
-        };
-        std::vector<float> right;
-        for (std::int64_t i = 0; i < m; ++i)
-          for (std::int64_t j = 0; j < n; ++j) {
-            double total = 0;  // exact: the numbers are quarters
-            for (std::int64_t l = 0; l < k; ++l)
-              total += at(a, i, l, m, k, transpose_a) * at(b, l, j, k, n, transpose_b);
-            right.push_back(static_cast<float>(total));
-          }
-        CHECK(got == right);
+        CHECK(product(device) == product(Device::cpu()));  // exact: the numbers are quarters
       }
   CHECK(machine.statistics().library_calls == before);
 }
@@ -124,16 +110,12 @@ TEST_CASE("sums are right for every number of terms about which runs and parts a
   const Device device = own_cuda();
   const auto check = [&](std::int64_t terms, std::int64_t others) {
     CAPTURE(terms, others);
-    const auto count = static_cast<std::size_t>(terms * others);
-    const std::vector<float> values = ramp(count);
-    std::vector<float> rows(static_cast<std::size_t>(others)), columns = rows;
-    for (std::size_t i = 0; i < count; ++i) {  // exact: the numbers are quarters
-      rows[i / static_cast<std::size_t>(terms)] += values[i];
-      columns[i % static_cast<std::size_t>(others)] += values[i];
-    }
-    const Tensor all = Tensor::from(values, {others * terms}).to(device);
-    CHECK(sum(reshape(all, {others, terms}), {.axes = {1}}).to_vector<float>() == rows);
-    CHECK(sum(reshape(all, {terms, others}), {.axes = {0}}).to_vector<float>() == columns);
+    const auto sums = [&](const Device& on, std::int32_t axis) {  // exact: the numbers are quarters
+      const Shape shape = axis == 1 ? Shape{others, terms} : Shape{terms, others};
+      const Tensor all = Tensor::from(ramp(static_cast<std::size_t>(terms * others)), shape);
+      return sum(all.to(on), axis).to_vector<float>();
+    };
+    for (const std::int32_t axis : {0, 1}) CHECK(sums(device, axis) == sums(Device::cpu(), axis));
   };
   for (std::int64_t terms = 50; terms < 70; ++terms) check(terms, 33);
   for (std::int64_t terms = 220; terms < 260; ++terms) check(terms, 3);

@@ -73,11 +73,11 @@ TEST_CASE("a device that is not there is told with those that are") {
 
 TEST_CASE("a device that is full, or taken away, is told so, and can be opened when it is back") {
   const Machine machine;
-  machine->lose_device(0, 46);  // cudaErrorDevicesUnavailable
+  machine->lose_device(46);  // cudaErrorDevicesUnavailable
   CHECK_THAT(why_not(0), Catch::Contains("in use by another process"));
-  machine->lose_device(0, 2);  // cudaErrorMemoryAllocation
+  machine->lose_device(2);  // cudaErrorMemoryAllocation
   CHECK_THAT(why_not(0), Catch::Contains("no memory left for a context"));
-  machine->lose_device(0, 0);
+  machine->lose_device(0);
   CHECK(why_not(0) == "");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
@@ -41,12 +42,6 @@ const std::vector<Family> kFamilies = {
     {"Updates in place", {"ops/update.h"}},
     {"Memory figures", {"ops/memory_figures.h"}},
 };
-
-std::string read(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  REQUIRE(in);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The first sentence of a comment, or its part before a semicolon.
 std::string summary(const std::string& comment) {
@@ -161,12 +156,12 @@ std::string page() {
   std::map<std::string, std::string> options = {{"CumprodOptions", "{.exclusive, .reverse}"}};
   for (const Family& family : kFamilies)
     for (const char* header : family.headers)
-      options.merge(options_of(read(source_folder() + "/core/" + header)));
+      options.merge(options_of(contents_of(source_folder() + "/core/" + header)));
   std::set<std::string> seen;
   for (const Family& family : kFamilies) {
     page << "\n## " << family.title << "\n\n| function | gives |\n|---|---|\n";
     for (const char* header : family.headers)
-      add_rows(read(source_folder() + "/core/" + header), options, seen, page);
+      add_rows(contents_of(source_folder() + "/core/" + header), options, seen, page);
   }
   return page.str();
 }
@@ -183,11 +178,11 @@ TEST_CASE("docs/operators.md says what the headers say") {
   const std::string file = source_folder() + "/docs/operators.md", made = page();
   if (std::getenv("EBB_WRITE_DOCS")) std::ofstream(file, std::ios::binary) << made;
   INFO("EBB_WRITE_DOCS=1 tests_docs writes it anew");
-  CHECK((read(file) == made));
+  CHECK((contents_of(file) == made));
 }
 
 TEST_CASE("Every header of core/ops that users include is in docs/operators.md") {
-  const std::string umbrella = read(source_folder() + "/ebb.h");
+  const std::string umbrella = contents_of(source_folder() + "/ebb.h");
   static const std::regex include(R"re("ebb/core/(ops/\w+\.h)")re");
   std::set<std::string> listed = {"ops/pointwise.h"};  // includes families of the lists
   for (const Family& family : kFamilies)

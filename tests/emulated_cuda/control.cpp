@@ -33,7 +33,7 @@ constexpr Control kControl = {
             statistics->graphs = m.graphs.size() + m.execs.size();
             statistics->page_locked = host_memory().blocks();
             statistics->library_objects = m.library_objects;
-            statistics->bytes = address_space().used(0);
+            statistics->bytes = address_space().used();
           });
         },
     .inject =
@@ -44,13 +44,12 @@ constexpr Control kControl = {
             if (code >= 0) wish = {successes, code};
           });
         },
-    .set_capacity = [](int device,
-                       std::size_t bytes) { address_space().set_capacity(device, bytes); },
+    .set_capacity = [](std::size_t bytes) { address_space().set_capacity(bytes); },
     .lose_device =
-        [](int device, int code) {
+        [](int code) {
           locked([=](Machine& m) {
-            m.lost[static_cast<std::size_t>(device)] = {};
-            if (code) m.lose(device, {static_cast<cudaError_t>(code), "the device was taken away"});
+            m.lost = {};
+            if (code) m.lose({static_cast<cudaError_t>(code), "the device was taken away"});
           });
         },
     .set_driver = [](int version) { locked([=](Machine& m) { m.driver = version; }); },
@@ -61,10 +60,7 @@ constexpr Control kControl = {
     .set_cudnn = [](int version) { machine().cudnn = version ? version : Machine::kCudnn; },
     .set_drops_waits = [](bool drops) { locked([=](Machine& m) { m.drops_waits = drops; }); },
     .set_at_once = [](bool at_once) { locked([=](Machine& m) { m.at_once = at_once; }); },
-    .set_most_waiting =
-        [](std::size_t work) { locked([=](Machine& m) { m.most_waiting = work; }); },
-    .last_error = [] { return static_cast<int>(thread_state().last_error); },
-    .is_device_address = [](const void* address) { return address_space().holds(address); },
+    .last_error = [] { return static_cast<int>(last_error); },
     .last_complaint = []() -> const char* {
       static auto* const text = new std::string;
       return locked([](Machine& m) {

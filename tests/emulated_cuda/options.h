@@ -11,7 +11,7 @@ struct Options {
   // multiple of the host's pages, makes small tests give memory back.
   std::size_t page_bytes = std::size_t{2} << 20;
   int capability = 90;  // EBB_EMULATED_CAPABILITY
-  int devices = 1;      // EBB_EMULATED_DEVICES
+  int devices = 1;      // EBB_EMULATED_DEVICES, 0 or 1
   int driver = 13000;   // EBB_EMULATED_DRIVER; 0: there is none
 };
 

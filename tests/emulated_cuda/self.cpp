@@ -43,7 +43,7 @@ bool dies(const Function& function) {
 // Makes the device as new, whatever the test before did.
 struct FreshDevice {
   FreshDevice() {
-    control().lose_device(0, 0);
+    control().lose_device(0);
     control().set_seed(1);
     control().set_drops_waits(false);
     control().clear_complaint();
@@ -187,7 +187,7 @@ TEST_CASE("Mistakes in a kernel lose the device and are named") {
     CHECK(complained_of(words));
     CHECK(cudaGetLastError() == code);
     CHECK(cudaGetLastError() == code);  // it stays
-    control().lose_device(0, 0);
+    control().lose_device(0);
   };
   fails(cudaErrorLaunchFailure, "divergent_barrier", "never reaches", divergent_barrier, y.get());
   fails(cudaErrorLaunchFailure, "two_barriers", "waits at line", two_barriers, y.get());
@@ -238,7 +238,7 @@ TEST_CASE("What is written behind a block's end is found") {
   REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
   CHECK(cudaFree(block) == cudaErrorIllegalAddress);
   CHECK(complained_of("behind its end"));
-  control().lose_device(0, 0);
+  control().lose_device(0);
 }
 
 TEST_CASE("Virtual memory is checked as the driver does, and its contents move with it") {
@@ -283,7 +283,7 @@ TEST_CASE("Work on memory that was unmapped before it is done loses the device")
   REQUIRE(launch(stream, 1, 1, write_byte, byte) == cudaSuccess);
   REQUIRE(cuMemUnmap(own.at, kPage) == CUDA_SUCCESS);
   CHECK(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
-  control().lose_device(0, 0);
+  control().lose_device(0);
   CHECK(cuMemRelease(own.memory) == CUDA_SUCCESS);
   CHECK(cuMemAddressFree(own.at, 4 * kPage) == CUDA_SUCCESS);
 }

@@ -123,32 +123,28 @@ TEST_CASE("the CUDA part is loaded by programs that are to run on a GPU alone") 
   CHECK(holds(run("train_mlp --device cuda", "&1", loads), "file=" EBB_EMULATED_PART));
 }
 
-TEST_CASE("without a CUDA part, and without a driver, --device cuda says so in one line") {
-  for (const auto& [part, why] :
-       {std::pair{std::string("nowhere.so"), "EBB_CUDA_PART names nowhere.so"},
-        std::pair{std::string(EBB_EMULATED_PART), "this machine has no CUDA driver"}}) {
-    const Ended ended =
-        run("train_mlp --device cuda", "&1", "EBB_EMULATED_DRIVER=0 EBB_CUDA_PART=" + part + " ");
-    INFO(ended.output);
-    CHECK(ended.code == 2);
-    CHECK(holds(ended, why));
-    CHECK(is_one_line(ended));
-  }
-}
-
-TEST_CASE("a variable of the environment that cannot be used is told in one line") {
-  const std::string gpu = "EBB_CUDA_PART=" EBB_EMULATED_PART " ";
-  for (const auto& [variable, why] :
-       {std::pair{"EBB_CUDNN_LIBRARY=/dev/null", "EBB_CUDNN_LIBRARY names /dev/null, which cannot"},
-        std::pair{"EBB_CUBLASLT_LIBRARY=nowhere.so",
+TEST_CASE("what keeps a program from its GPU is told in one line") {
+  const std::string part = "EBB_CUDA_PART=" EBB_EMULATED_PART " ",
+                    without = "EBB_EMULATED_DRIVER=0 ";
+  std::filesystem::copy_file(EBB_EMULATED_PART, "part_at_hand.so",
+                             std::filesystem::copy_options::overwrite_existing);
+  for (const auto& [environment, why] :
+       {std::pair{std::string("EBB_CUDA_PART=nowhere.so "), "EBB_CUDA_PART names nowhere.so"},
+        std::pair{without + part, "this machine has no CUDA driver"},
+        std::pair{without + "EBB_CUDA_PART=part_at_hand.so ", "this machine has no CUDA driver"},
+        std::pair{part + "EBB_CUDNN_LIBRARY=/dev/null ",
+                  "EBB_CUDNN_LIBRARY names /dev/null, which cannot"},
+        std::pair{part + "EBB_CUBLASLT_LIBRARY=nowhere.so ",
                   "EBB_CUBLASLT_LIBRARY names nowhere.so, which"},
-        std::pair{"EBB_CUDNN_LIBRARY=libm.so.6", "it lacks functions that ebb calls"}}) {
-    const Ended ended = run("train_mlp --device cuda", "&1", gpu + variable + " ");
+        std::pair{part + "EBB_CUDNN_LIBRARY=libm.so.6 ", "it lacks functions that ebb calls"}}) {
+    const Ended ended = run("train_mlp --device cuda", "&1", environment);
     INFO(ended.output);
     CHECK(ended.code == 2);
     CHECK(holds(ended, why));
     CHECK(is_one_line(ended));
   }
+  // An empty name is as none.
+  CHECK(!holds(run("train_mlp --device cuda:7", "&1", "EBB_CUDA_PART= "), "EBB_CUDA_PART"));
   // Bad values of variables that do not concern the device are only reported; the program goes on.
   for (const auto& [variable, why] :
        {std::pair{"EBB_LOG=loud", "EBB_LOG is 'loud'; there is: trace, debug"},
@@ -184,18 +180,6 @@ TEST_CASE("the log says which way a GPU's LSTMs and products go") {
   const Ended composed = run(train, "&1", gpu + "EBB_CUDA_LSTM=composed ");
   CHECK(holds(composed, ": composed of products"));
   CHECK(!holds(composed, ": by cuDNN"));
-}
-
-TEST_CASE("EBB_CUDA_PART may be a name in the folder at hand; empty, it is as if it were not set") {
-  std::filesystem::copy_file(EBB_EMULATED_PART, "part_at_hand.so",
-                             std::filesystem::copy_options::overwrite_existing);
-  const Ended named =
-      run("train_mlp --device cuda", "&1", "EBB_EMULATED_DRIVER=0 EBB_CUDA_PART=part_at_hand.so ");
-  INFO(named.output);
-  CHECK(holds(named, "this machine has no CUDA driver"));
-  const Ended empty = run("train_mlp --device cuda:7", "&1", "EBB_CUDA_PART= ");
-  INFO(empty.output);
-  CHECK(!holds(empty, "EBB_CUDA_PART"));
 }
 
 TEST_CASE("a CUDA part of another build is refused, and named") {
@@ -321,14 +305,4 @@ TEST_CASE("a program that goes on from a file has one of its own, and leaves non
   CHECK(ended.code == 0);
   CHECK(folder.count() == 1);
   CHECK(contents_of(other) == "of another that runs meanwhile");
-}
-
-TEST_CASE("a program that closes its session in the middle of an epoch goes on where it was") {
-  const Ended ended = run("close_and_resume");
-  INFO(ended.output);
-  CHECK(ended.code == 0);
-  CHECK(holds(ended, "bit for bit those of one session"));
-  CHECK(holds(ended, " bytes back, 0 are held"));
-  std::istringstream lines(ended.output);
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
 }

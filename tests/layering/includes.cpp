@@ -87,7 +87,7 @@ bool is_source(const fs::path& path) {
 
 std::string room_of(const std::string& file) { return std::string(find_room(file).path); }
 
-std::vector<std::string> layering_offences(const fs::path& tree) {
+std::string layering_offences(const fs::path& tree) {
   std::vector<std::string> files;
   for (auto entry = fs::recursive_directory_iterator(tree);
        entry != fs::recursive_directory_iterator(); ++entry) {
@@ -102,13 +102,13 @@ std::vector<std::string> layering_offences(const fs::path& tree) {
   }
   std::sort(files.begin(), files.end());
 
-  std::vector<std::string> offences;
+  std::string offences;
   for (const std::string& file : files) {
     std::ifstream stream(tree / file);
     std::string line;
     for (int number = 1; std::getline(stream, line); ++number) {
       const auto offend = [&](const std::string& offence) {
-        offences.push_back(file + ":" + std::to_string(number) + ": " + offence);
+        offences += file + ":" + std::to_string(number) + ": " + offence + "\n";
       };
       for (const Forbidden& each : kForbidden)
         if (file.starts_with(each.folder) && line.find(each.text) != std::string::npos)

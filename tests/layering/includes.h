@@ -4,12 +4,11 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace ebb::tests {
 
 // Returns a line for each offence: "core/tensor/tensor.h:12: core may not include graph/graph.h".
-std::vector<std::string> layering_offences(const std::filesystem::path& tree);
+std::string layering_offences(const std::filesystem::path& tree);
 
 // Returns the folder of the rules that holds this file: "kernels/cpu", or "" for the root.
 std::string room_of(const std::string& file);

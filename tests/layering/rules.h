@@ -12,7 +12,6 @@ struct Room {
   std::vector<std::string_view>
       knows;               // prefixes of the files that it may include, beside its own folder's
   bool is_public = false;  // its headers are installed
-  bool is_part = true;     // it belongs to the library
 };
 
 // Headers that kernels may include. From core: pointers, shapes, attributes and how work is cut.
@@ -78,9 +77,9 @@ inline std::vector<Room> rooms() {
       {"kernels/cuda/loader", for_cuda_loader},
       {"kernels/cuda/plans", for_cuda_plans},
       {"", at_the_root, true},
-      {"examples", all_public, false, false},
-      {"benchmarks", for_benchmarks, false, false},
-      {"tests", everything, false, false},
+      {"examples", all_public},
+      {"benchmarks", for_benchmarks},
+      {"tests", everything},
   };
   all.insert(all.end(), others.begin(), others.end());
   return all;
@@ -127,22 +126,20 @@ inline constexpr std::array<Forbidden, 1> kForbidden = {{
 }};
 
 // The seams by which core reaches up: core declares them, other folders define them. Recorder is
-// one without a symbol, since Graph derives from it and leaves nothing for the linker.
+// one more, without a symbol: Graph derives from it and leaves nothing for the linker.
 struct Seam {
-  std::string_view name;
-  std::string_view symbol;            // start of the linker's name; "" without one
+  std::string_view symbol;            // start of the linker's name
   std::string_view defined_in;        // the folder
   std::string_view beside_core = {};  // another room that declares and calls them
 };
 
-inline constexpr std::array<Seam, 7> kSeams = {{
-    {"run_now", "ebb::detail::run_now(", "eager"},
-    {"Recorder", "", "graph"},
-    {"the kernel templates", "ebb::cpu::", "kernels", "optim"},
-    {"the kernel templates", "ebb::cuda::", "kernels", "optim"},
-    {"the backend of the host", "ebb::detail::make_cpu_backend(", "kernels"},
-    {"the CUDA devices", "ebb::detail::open_cuda(", "kernels"},
-    {"the CUDA devices", "ebb::detail::count_cuda(", "kernels"},
+inline constexpr std::array<Seam, 6> kSeams = {{
+    {"ebb::detail::run_now(", "eager"},
+    {"ebb::cpu::", "kernels", "optim"},
+    {"ebb::cuda::", "kernels", "optim"},
+    {"ebb::detail::make_cpu_backend(", "kernels"},
+    {"ebb::detail::open_cuda(", "kernels"},
+    {"ebb::detail::count_cuda(", "kernels"},
 }};
 
 }  // namespace ebb::tests

@@ -38,7 +38,7 @@ std::set<std::string> known_to(const std::string& folder) {
 
 bool is_seam(const std::string& folder, const std::string& symbol, const std::string& defined_in) {
   return std::any_of(kSeams.begin(), kSeams.end(), [&](const Seam& seam) {
-    if (seam.symbol.empty() || !inside(defined_in, seam.defined_in)) return false;
+    if (!inside(defined_in, seam.defined_in)) return false;
     if (!inside(folder, "core") && (seam.beside_core.empty() || !inside(folder, seam.beside_core)))
       return false;
     // The name of a template instance begins with its return type.
@@ -88,8 +88,8 @@ std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
   return folders;
 }
 
-std::vector<std::string> symbol_offences(const std::map<std::string, Symbols>& by_folder) {
-  std::vector<std::string> offences;
+std::string symbol_offences(const std::map<std::string, Symbols>& by_folder) {
+  std::string offences;
   for (const auto& [folder, symbols] : by_folder) {
     const std::set<std::string> known = known_to(folder);
     for (const auto& [name, object] : symbols.needed) {
@@ -101,8 +101,8 @@ std::vector<std::string> symbol_offences(const std::map<std::string, Symbols>& b
         offender = other;
       }
       if (!fine && !offender.empty())
-        offences.push_back(object + ": " + folder + " may not call " + name + ", which " +
-                           offender + " defines");
+        offences +=
+            object + ": " + folder + " may not call " + name + ", which " + offender + " defines\n";
     }
   }
   return offences;

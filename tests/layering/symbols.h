@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 namespace ebb::tests {
 
@@ -20,6 +19,6 @@ std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
 
 // Returns a line for each symbol that a folder takes from a folder that it may not use, seams
 // excepted.
-std::vector<std::string> symbol_offences(const std::map<std::string, Symbols>& by_folder);
+std::string symbol_offences(const std::map<std::string, Symbols>& by_folder);
 
 }  // namespace ebb::tests

@@ -4,17 +4,18 @@
 
 namespace ebb::emulated {
 
-// The calling thread's current device and last error.
-struct ThreadState {
-  int device = 0;
-  cudaError_t last_error = cudaSuccess;
-};
-ThreadState& thread_state();
+inline thread_local cudaError_t last_error = cudaSuccess;
 
 // Notes the error for cudaGetLastError() and returns it.
-cudaError_t answer(cudaError_t error);
+inline cudaError_t answer(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
 // cudaSuccess where there is a driver that is new enough, and a device.
-cudaError_t check_driver(const Machine& machine);
+inline cudaError_t check_driver(const Machine& machine) {
+  if (machine.driver < CUDART_VERSION / 1000 * 1000) return cudaErrorInsufficientDriver;
+  return options().devices == 0 ? cudaErrorNoDevice : cudaSuccess;
+}
 
 // Runs body(machine, lock) unless driver or device is missing or the device is lost. Notes the
 // resulting error.
@@ -23,7 +24,7 @@ cudaError_t call(const Body& body) {
   Machine& own = machine();
   auto lock = own.lock();
   cudaError_t error = check_driver(own);
-  if (error == cudaSuccess) error = own.lost_code(thread_state().device);
+  if (error == cudaSuccess) error = own.lost.code;
   if (error == cudaSuccess) error = body(own, lock);
   return answer(error);
 }

@@ -7,14 +7,12 @@ using namespace ebb::emulated;
 
 namespace {
 
-bool is_device(int device) { return device >= 0 && device < options().devices; }
-
 // Runs body() if the device exists. Returns `error` if it does not.
 template <class Body>
 cudaError_t of_device(int device, const Body& body) {
   auto lock = machine().lock();
   cudaError_t error = check_driver(machine());
-  if (error == cudaSuccess && !is_device(device)) error = cudaErrorInvalidDevice;
+  if (error == cudaSuccess && device != 0) error = cudaErrorInvalidDevice;
   if (error == cudaSuccess) body();
   return answer(error);
 }
@@ -24,10 +22,8 @@ cudaError_t of_device(int device, const Body& body) {
 // Clears the thread's last error, as CUDA does. The error of a lost device stays.
 cudaError_t cudaGetLastError() {
   auto lock = machine().lock();
-  const cudaError_t last = std::exchange(thread_state().last_error, cudaSuccess);
-  if (machine().lost.empty()) return last;
-  const cudaError_t lost = machine().lost_code(thread_state().device);
-  return lost == cudaSuccess ? last : lost;
+  const cudaError_t last = std::exchange(last_error, cudaSuccess);
+  return machine().lost.ok() ? last : machine().lost.code;
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
@@ -42,18 +38,7 @@ const char* cudaGetErrorName(cudaError_t error) {
   }
   return "unrecognized error code";
 }
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorIllegalAddress:
-      return "an illegal memory access was encountered";
-    default:
-      return cudaGetErrorName(error);
-  }
-}
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (!version) return answer(cudaErrorInvalidValue);
@@ -71,14 +56,13 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  const cudaError_t error = of_device(device, [&] { thread_state().device = device; });
-  if (error != cudaSuccess) return error;
+  if (const cudaError_t error = of_device(device, [] {}); error != cudaSuccess) return error;
   auto lock = machine().lock();
-  return answer(machine().lost_code(device));
+  return answer(machine().lost.code);
 }
 cudaError_t cudaGetDevice(int* device) {
   if (!device) return answer(cudaErrorInvalidValue);
-  return of_device(0, [&] { *device = thread_state().device; });
+  return of_device(0, [&] { *device = 0; });
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {

@@ -23,22 +23,28 @@ CUresult result(AddressSpace::Answer answer) {
   }
 }
 
-// Calls that give memory back ask for this only afterwards. So memory of a lost device is freed
-// too, and a test that revives the device finds it empty.
-CUresult state_of_devices() {
+CUresult state_of_device() {
   auto lock = machine().lock();
   if (check_driver(machine()) != cudaSuccess) return CUDA_ERROR_NOT_INITIALIZED;
-  return static_cast<CUresult>(machine().lost_code(thread_state().device));
+  return static_cast<CUresult>(machine().lost.code);
 }
 
-CUresult wished(Fault fault) {
+// The state of the device, or the failure that a test asked for.
+CUresult state_or(Fault fault) {
+  if (const CUresult state = state_of_device(); state != CUDA_SUCCESS) return state;
   auto lock = machine().lock();
   return static_cast<CUresult>(machine().injected(fault));
 }
 
+// Result of a call that gives memory back. Looks at the device only afterwards: memory of a lost
+// device is freed too, and a test that revives the device finds it empty.
+CUresult given_back(AddressSpace::Answer done) {
+  const CUresult state = state_of_device();
+  return state == CUDA_SUCCESS ? result(done) : state;
+}
+
 bool is_device(const CUmemLocation& location) {
-  return location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
-         location.id < options().devices;
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id == 0;
 }
 bool is_plain(const CUmemAllocationProp* properties) {
   return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
@@ -73,8 +79,8 @@ void* driver_function(const char* name) {
 using namespace ebb::emulated;
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  if (ordinal < 0 || ordinal >= options().devices) return CUDA_ERROR_INVALID_DEVICE;
-  *device = ordinal;
+  if (ordinal != 0) return CUDA_ERROR_INVALID_DEVICE;
+  *device = 0;
   return CUDA_SUCCESS;
 }
 // The only attribute asked for is support of virtual memory, which all devices have.
@@ -91,36 +97,30 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 }
 CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr,
                              unsigned long long flags) {
-  if (!address || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
-  if (const CUresult wish = wished(Fault::reserve); wish != CUDA_SUCCESS) return wish;
+  if (!address || flags != 0 || alignment > AddressSpace::granularity())
+    return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult state = state_of_device(); state != CUDA_SUCCESS) return state;
   std::uintptr_t at = 0;
-  const CUresult done = result(address_space().reserve(bytes, alignment, at));
+  const CUresult done = result(address_space().reserve(bytes, at));
   if (done == CUDA_SUCCESS) *address = at;
   return done;
 }
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
-  const CUresult done = result(address_space().unreserve(address, bytes));
-  const CUresult state = state_of_devices();
-  return state == CUDA_SUCCESS ? done : state;
+  return given_back(address_space().unreserve(address, bytes));
 }
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
   if (!handle || flags != 0 || !is_plain(properties)) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
-  if (const CUresult wish = wished(Fault::allocate); wish != CUDA_SUCCESS) return wish;
-  return result(address_space().create(properties->location.id, bytes, *handle));
+  if (const CUresult state = state_or(Fault::allocate); state != CUDA_SUCCESS) return state;
+  return result(address_space().create(bytes, *handle));
 }
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  const CUresult done = result(address_space().release(handle));
-  const CUresult state = state_of_devices();
-  return state == CUDA_SUCCESS ? done : state;
+  return given_back(address_space().release(handle));
 }
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
-  if (const CUresult wish = wished(Fault::map); wish != CUDA_SUCCESS) return wish;
+  if (const CUresult state = state_or(Fault::map); state != CUDA_SUCCESS) return state;
   {
     auto lock = machine().lock();
     ++machine().statistics.maps;
@@ -128,15 +128,13 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
   return result(address_space().map(address, bytes, offset, handle));
 }
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
-  const CUresult done = result(address_space().unmap(address, bytes));
-  const CUresult state = state_of_devices();
-  return state == CUDA_SUCCESS ? done : state;
+  return given_back(address_space().unmap(address, bytes));
 }
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* accesses,
                         size_t count) {
   if (!accesses || count != 1 || accesses->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
       !is_device(accesses->location))
     return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
-  return result(address_space().allow_access(address, bytes, accesses->location.id));
+  if (const CUresult state = state_of_device(); state != CUDA_SUCCESS) return state;
+  return result(address_space().allow_access(address, bytes));
 }

@@ -13,7 +13,7 @@ class GraphWork final : public Work {
   explicit GraphWork(std::shared_ptr<const GraphNodes> graph) : graph_(std::move(graph)) {}
   std::string name() const override { return "graph"; }
   Outcome run(Random& random) const override {
-    const auto& nodes = graph_->nodes;
+    const GraphNodes& nodes = *graph_;
     std::vector<bool> done(nodes.size());
     std::vector<std::size_t> ready;
     for (std::size_t count = 0; count < nodes.size(); ++count) {
@@ -39,7 +39,7 @@ class GraphWork final : public Work {
 
 // Whether the origin stream depends on every captured node.
 bool is_joined(const Capture& capture) {
-  const auto& nodes = capture.graph->nodes;
+  const GraphNodes& nodes = *capture.graph;
   std::vector<bool> reached(nodes.size());
   std::vector<std::size_t> open = capture.origin->after;
   while (!open.empty()) {
@@ -83,8 +83,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
     capture->invalid = true;  // for events that were recorded in it
     if (!joined) return cudaErrorStreamCaptureUnjoined;
-    if (const cudaError_t wish = own.injected(Fault::end_capture); wish != cudaSuccess) return wish;
-    *graph = new CUgraph_st{stream->device, capture->graph};
+    *graph = new CUgraph_st{capture->graph};
     own.graphs.insert(*graph);
     return cudaSuccess;
   });
@@ -95,7 +94,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
     if (!exec || own.graphs.count(graph) == 0) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::instantiate_graph); wish != cudaSuccess)
       return wish;
-    *exec = new CUgraphExec_st{graph->device, graph->graph};
+    *exec = new CUgraphExec_st{graph->graph};
     own.execs.insert(*exec);
     return cudaSuccess;
   });
@@ -104,7 +103,6 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return call([&](Machine& own, Machine::Lock& lock) {
     if (own.execs.count(exec) == 0) return cudaErrorInvalidValue;
-    if (own.is_stream(stream) && stream->device != exec->device) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::launch_graph); wish != cudaSuccess)
       return wish;
     ++own.statistics.graph_launches;

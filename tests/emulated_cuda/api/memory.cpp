@@ -60,9 +60,8 @@ cudaError_t check_copy(Machine& own, const void* to, const void* from, std::size
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call([&](Machine&, Machine::Lock&) {
     if (!free || !total) return cudaErrorInvalidValue;
-    const int device = thread_state().device;
-    const std::size_t used = address_space().used(device);
-    *total = address_space().capacity(device);
+    const std::size_t used = address_space().used();
+    *total = address_space().capacity();
     *free = *total > used ? *total - used : 0;
     return cudaSuccess;
   });
@@ -75,7 +74,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
     *address = nullptr;
     if (bytes == 0) return cudaSuccess;
     std::uintptr_t at = 0;
-    if (address_space().allocate(thread_state().device, bytes, at) != AddressSpace::Answer::ok)
+    if (address_space().allocate(bytes, at) != AddressSpace::Answer::ok)
       return cudaErrorMemoryAllocation;
     *address = reinterpret_cast<void*>(at);
     return cudaSuccess;
@@ -87,17 +86,15 @@ cudaError_t cudaFree(void* address) {
   if (!address) return call([](Machine&, Machine::Lock&) { return cudaSuccess; });
   auto lock = machine().lock();
   if (check_driver(machine()) != cudaSuccess) return answer(check_driver(machine()));
-  const int device = address_space().device_of(address);
-  if (device < 0) return answer(cudaErrorInvalidValue);
   bool spoiled = false;
   if (address_space().free(reinterpret_cast<std::uintptr_t>(address), spoiled) !=
       AddressSpace::Answer::ok)
     return answer(cudaErrorInvalidValue);
   if (spoiled) {
     machine().complain("a block of cudaMalloc was written to behind its end");
-    machine().lose(device, {cudaErrorIllegalAddress, "written to behind the end of a block"});
+    machine().lose({cudaErrorIllegalAddress, "written to behind the end of a block"});
   }
-  return answer(machine().lost_code(device));
+  return answer(machine().lost.code);
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
@@ -132,7 +129,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     const cudaError_t put = own.put(lock, stream, make_copy(to, from, bytes, std::move(aside)));
     if (put != cudaSuccess || late || staged) return put;
     own.run_until(lock, stream->queue, stream->queue->asked);
-    return own.lost_code(stream->device);
+    return own.lost.code;
   });
 }
 

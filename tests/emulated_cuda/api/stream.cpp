@@ -7,19 +7,10 @@ using namespace ebb::emulated;
 
 namespace {
 
-// Checks that a stream may be used. Counts uses of the default stream as mistakes.
-cudaError_t check_stream(Machine& own, cudaStream_t stream, const char* what) {
-  if (own.is_stream(stream)) return own.lost_code(stream->device);
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    ++own.statistics.default_stream_uses;
-    own.complain(std::string(what) + ": the default stream");
-  }
-  return cudaErrorInvalidResourceHandle;
-}
-
-// Asking for the progress of a stream that is captured invalidates the capture.
-cudaError_t refuse_captured(cudaStream_t stream) {
-  if (!stream->capture) return cudaSuccess;
+// Checks a stream whose progress is asked for. That invalidates a capture of it.
+cudaError_t check_idle(Machine& own, cudaStream_t stream, const char* what) {
+  const cudaError_t error = own.check_stream(stream, what);
+  if (error != cudaSuccess || !stream->capture) return error;
   stream->capture->invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
@@ -53,8 +44,6 @@ cudaError_t ebb_emulated_launch(const cudaLaunchConfig_t* config, const KernelCa
       return cudaErrorInvalidConfiguration;
     if (const cudaError_t wish = own.injected(Fault::launch); wish != cudaSuccess) return wish;
     ++own.statistics.launches;
-    if (own.is_stream(config->stream) && config->stream->device != thread_state().device)
-      return cudaErrorInvalidResourceHandle;
     return own.put(lock, config->stream,
                    std::make_shared<KernelWork>(*kernel, config->gridDim, config->blockDim));
   });
@@ -65,8 +54,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     if (!stream || flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::create_stream); wish != cudaSuccess)
       return wish;
-    const int device = thread_state().device;
-    *stream = new CUstream_st{device, own.make_queue(device)};
+    *stream = new CUstream_st{own.make_queue()};
     own.streams.insert(*stream);
     return cudaSuccess;
   });
@@ -84,41 +72,35 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     if (stream->capture->origin == stream)
       for (CUstream_st* other : stream->capture->streams) other->capture.reset();
   }
-  const int device = stream->device;
   own.streams.erase(stream);
   delete stream;
-  return answer(own.lost_code(device));
+  return answer(own.lost.code);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call([&](Machine& own, Machine::Lock& lock) {
-    if (const cudaError_t error = check_stream(own, stream, "cudaStreamSynchronize");
+    if (const cudaError_t error = check_idle(own, stream, "cudaStreamSynchronize");
         error != cudaSuccess)
       return error;
-    if (const cudaError_t error = refuse_captured(stream); error != cudaSuccess) return error;
     ++own.statistics.synchronisations;
     const QueuePtr queue = stream->queue;
     own.run_until(lock, queue, queue->asked);
-    return own.lost_code(queue->device);
+    return own.lost.code;
   });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return call([&](Machine& own, Machine::Lock& lock) {
-    if (const cudaError_t error = check_stream(own, stream, "cudaStreamQuery");
-        error != cudaSuccess)
+    if (const cudaError_t error = check_idle(own, stream, "cudaStreamQuery"); error != cudaSuccess)
       return error;
-    if (const cudaError_t error = refuse_captured(stream); error != cudaSuccess) return error;
-    const QueuePtr queue = stream->queue;
-    const bool done = own.poll(lock, queue);
-    const cudaError_t lost = own.lost_code(queue->device);
-    return lost != cudaSuccess ? lost : done ? cudaSuccess : cudaErrorNotReady;
+    const bool done = own.poll(lock, QueuePtr(stream->queue));
+    return !own.lost.ok() ? own.lost.code : done ? cudaSuccess : cudaErrorNotReady;
   });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return call([&](Machine& own, Machine::Lock& lock) {
-    if (const cudaError_t error = check_stream(own, stream, "cudaStreamWaitEvent");
+    if (const cudaError_t error = own.check_stream(stream, "cudaStreamWaitEvent");
         error != cudaSuccess)
       return error;
     if (own.events.count(event) == 0) return cudaErrorInvalidResourceHandle;
@@ -138,11 +120,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       stream->capture->invalid = true;
       return cudaErrorStreamCaptureIsolation;
     }
-    if (!event->marker || event->marker->done || own.drops_waits) return cudaSuccess;
-    Entry entry;
-    entry.waits_for = event->marker;
-    entry.of = event->queue;
-    own.push(lock, stream->queue, std::move(entry));
+    if (event->queue && event->queue->done() < event->until && !own.drops_waits)
+      own.push(lock, stream->queue, {.of = event->queue, .until = event->until});
     return cudaSuccess;
   });
 }
@@ -152,7 +131,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
     if (!event || flags != cudaEventDisableTiming) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::create_event); wish != cudaSuccess)
       return wish;
-    *event = new CUevent_st{thread_state().device};
+    *event = new CUevent_st;
     own.events.insert(*event);
     return cudaSuccess;
   });
@@ -160,18 +139,15 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   auto lock = machine().lock();
   if (machine().events.erase(event) == 0) return answer(cudaErrorInvalidResourceHandle);
-  const int device = event->device;
   delete event;
-  return answer(machine().lost_code(device));
+  return answer(machine().lost.code);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return call([&](Machine& own, Machine::Lock& lock) {
-    if (const cudaError_t error = check_stream(own, stream, "cudaEventRecord");
-        error != cudaSuccess)
+  return call([&](Machine& own, Machine::Lock&) {
+    if (const cudaError_t error = own.check_stream(stream, "cudaEventRecord"); error != cudaSuccess)
       return error;
-    if (own.events.count(event) == 0 || event->device != stream->device)
-      return cudaErrorInvalidResourceHandle;
+    if (own.events.count(event) == 0) return cudaErrorInvalidResourceHandle;
     if (stream->capture) {
       if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
       event->capture = stream->capture;
@@ -179,11 +155,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
       return cudaSuccess;
     }
     event->capture.reset();
-    event->marker = std::make_shared<Marker>();
     event->queue = stream->queue;
-    Entry entry;
-    entry.signals = event->marker;
-    own.push(lock, stream->queue, std::move(entry));
+    event->until = stream->queue->asked;
     return cudaSuccess;
   });
 }
@@ -195,11 +168,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
       event->capture->invalid = true;
       return cudaErrorCapturedEvent;
     }
-    if (!event->marker) return cudaSuccess;
+    if (!event->queue) return cudaSuccess;
     ++own.statistics.synchronisations;
-    const QueuePtr queue = event->queue;
-    const MarkerPtr marker = event->marker;
-    own.run_marker(lock, queue, marker);
-    return own.lost_code(queue->device);
+    own.run_until(lock, QueuePtr(event->queue), event->until);
+    return own.lost.code;
   });
 }

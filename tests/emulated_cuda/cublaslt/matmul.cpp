@@ -1,15 +1,12 @@
 // cublasLtMatmul, with the checks that the library makes of its arguments.
 #include <algorithm>
+#include <cstring>
 #include <memory>
-#include <mutex>
-#include <set>
 
 #include "ebb/tests/emulated_cuda/api/call.h"
 #include "ebb/tests/emulated_cuda/cublaslt/problem.h"
 
-struct cublasLtContext {
-  int device;
-};
+struct cublasLtContext {};
 
 namespace ebb::emulated {
 namespace {
@@ -20,25 +17,17 @@ bool is_aligned(const void* address, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-std::mutex handles_mutex;
-std::set<const cublasLtContext*>& handles() {
-  static auto* const all = new std::set<const cublasLtContext*>;
-  return *all;
-}
-bool is_handle(cublasLtHandle_t handle) {
-  const std::lock_guard lock(handles_mutex);
-  return handles().count(handle) > 0;
-}
-
 // Splits long sums of small results, if the workspace has room for the parts.
 Algorithm choose(const Problem& problem, const Preference& preference) {
   constexpr std::uint64_t kLong = 256, kSmall = 1 << 16, kParts = 4;
-  Algorithm chosen;
+  Algorithm chosen = {};
+  chosen.split = 1;
   chosen.mark = kAlgorithmMark;
   chosen.epilogue = problem.operation.epilogue;
   chosen.m = problem.m, chosen.n = problem.n, chosen.k = problem.k;
   std::copy(preference.alignment, preference.alignment + 4, chosen.alignment);
-  if (has_vector(problem.operation)) chosen.vector_alignment = alignment_of(problem.operation.bias);
+  chosen.vector_alignment =
+      has_vector(problem.operation) ? alignment_of(problem.operation.bias) : 1;
   // Deliberately the harder case: rounds parts to the result's type unless the preference forbids
   // it.
   chosen.rounds_parts =
@@ -59,36 +48,18 @@ Algorithm choose(const Problem& problem, const Preference& preference) {
 using namespace ebb::emulated;
 
 size_t cublasLtGetVersion() { return 130100; }
-const char* cublasLtGetStatusString(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:
-      return "CUBLAS_STATUS_...";
-  }
-}
+const char* cublasLtGetStatusString(cublasStatus_t) { return "CUBLAS_STATUS_..."; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = new cublasLtContext{device};
-  const std::lock_guard lock(handles_mutex);
-  handles().insert(*handle);
+  *handle = new cublasLtContext;
   ++machine().library_objects;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  const std::lock_guard lock(handles_mutex);
-  if (handles().erase(handle) == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   --machine().library_objects;
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
@@ -100,19 +71,17 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
-  if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (wanted <= 0 || !results || !found || !preference) return CUBLAS_STATUS_INVALID_VALUE;
   *found = 0;
   Problem problem;
   if (const auto status = describe(desc, a, b, c, d, problem); status != CUBLAS_STATUS_SUCCESS)
     return status;
-  const auto held = read<Preference>(preference);
-  for (const std::uint32_t alignment : held.alignment)
+  for (const std::uint32_t alignment : preference->alignment)
     if (alignment < item_bytes(problem.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
-  const Algorithm chosen = choose(problem, held);
-  write(&results[0].algo, chosen);
-  results[0].workspaceSize = chosen.workspace_bytes;
+  results[0].algo = choose(problem, *preference);
+  results[0].workspaceSize = results[0].algo.workspace_bytes;
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -122,11 +91,9 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
                                                     cublasLtMatmulAlgoConfigAttributes_t attribute,
                                                     void* value, size_t bytes, size_t* written) {
   if (!algorithm || !value) return CUBLAS_STATUS_INVALID_VALUE;
-  const auto chosen = read<Algorithm>(algorithm);
   std::int32_t number = 0;
   if (attribute == CUBLASLT_ALGO_CONFIG_ID) number = 1;
-  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM)
-    number = static_cast<std::int32_t>(chosen.split);
+  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM) number = algorithm->split;
   if (bytes != sizeof(number)) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(value, &number, sizeof(number));
   if (written) *written = sizeof(number);
@@ -140,7 +107,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
-  if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!alpha || !beta || !a || !b || !d || c != d || !algorithm) return CUBLAS_STATUS_INVALID_VALUE;
   Problem problem;
   if (const auto status = describe(desc, a_layout, b_layout, c_layout, d_layout, problem);
@@ -152,7 +119,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   };
   const Operands operands = {
       a, b, d, workspace, workspace ? workspace_bytes : 0, factor(alpha), factor(beta)};
-  const auto chosen = read<Algorithm>(algorithm);
+  const Algorithm chosen = *algorithm;
   if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue ||
       chosen.m != problem.m || chosen.n != problem.n || chosen.k != problem.k)
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -169,8 +136,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   ++machine().statistics.library_calls;
   if (const int wish = machine().injected(Fault::cublaslt); wish != 0)
     return static_cast<cublasStatus_t>(wish);
-  if (machine().is_stream(stream) && stream->device != handle->device)
-    return CUBLAS_STATUS_ARCH_MISMATCH;
   auto work = std::make_shared<FunctionWork>("cublasLtMatmul", [problem, chosen, operands] {
     return run_product(problem, chosen, operands);
   });

@@ -8,9 +8,8 @@ namespace ebb::emulated {
 namespace {
 
 // The rows of cublasLtMatmul's table of types in which all matrices have one type.
-bool is_supported(const Operation& operation, std::uint32_t type) {
-  const auto scale = static_cast<std::uint32_t>(operation.scale);
-  const std::int32_t compute = operation.compute;
+bool is_supported(const Operation& operation, cudaDataType_t type) {
+  const auto [scale, compute] = std::pair(operation.scale, operation.compute);
   switch (type) {
     case CUDA_R_64F:
       return scale == type && compute == CUBLAS_COMPUTE_64F;
@@ -38,7 +37,7 @@ cublasStatus_t describe(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                         cublasLtMatrixLayout_t d, Problem& problem) {
   if (!desc || !a || !b || !d || c != d) return CUBLAS_STATUS_INVALID_VALUE;
-  problem = {read<Operation>(desc), read<Layout>(a), read<Layout>(b), read<Layout>(d)};
+  problem = {*desc, *a, *b, *d};
   const Operation& operation = problem.operation;
   for (const Layout* layout : {&problem.a, &problem.b, &problem.d})
     if (!is_sound(*layout) || layout->type != problem.a.type ||
@@ -54,7 +53,7 @@ cublasStatus_t describe(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
     return CUBLAS_STATUS_INVALID_VALUE;
   problem.m = m, problem.n = n, problem.k = k;
 
-  const std::uint32_t type = problem.a.type;
+  const cudaDataType_t type = problem.a.type;
   if (!is_supported(operation, type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
   if (type == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;  // f64 has no epilogues

@@ -5,7 +5,6 @@
 #include <vector>
 
 struct cudnnContext {
-  int device = 0;
   cudaStream_t stream = nullptr;
 };
 struct cudnnTensorStruct {

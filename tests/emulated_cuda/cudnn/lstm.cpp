@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ebb/tests/emulated_cuda/cublaslt/gemm.h"
-#include "ebb/tests/emulated_cuda/cudnn/widened.h"
 
 namespace ebb::emulated {
 namespace {
@@ -153,12 +152,32 @@ void backward_weights(const LstmShape& shape, const LstmPlaces<T>& places) {
   add(ones.data(), 1, where.hidden_bias);
 }
 
+// Operands of 16 bits are widened, everything is computed in float, and the results are rounded.
 template <class T, class Function>
-void run(const LstmShape& shape, const LstmPlaces<T>& places, const Function& function) {
+void run(const LstmShape& shape, LstmPlaces<T> places, const Function& function) {
   if constexpr (sizeof(T) == 2) {
-    const Widened<T> widened(shape, places);
-    function(shape, widened.places());
-    widened.store();
+    const std::int64_t in = shape.rows() * shape.rnn.in, out = shape.rows() * shape.rnn.hidden;
+    const std::int64_t state = shape.state(), weights = WeightPlaces(shape.rnn).elements;
+    const std::int64_t read[] = {in, state, state, weights, out, state, state};
+    const std::int64_t written[] = {out,   state, state,   in,
+                                    state, state, weights, shape.reserve_elements()};
+    std::vector<std::vector<float>> memory;
+    const auto widen = [&](const T* from, std::int64_t count) -> float* {
+      if (!from) return nullptr;
+      std::vector<float>& to = memory.emplace_back(static_cast<std::size_t>(count));
+      std::transform(from, from + count, to.begin(), [](T x) { return static_cast<float>(x); });
+      return to.data();
+    };
+    LstmPlaces<float> wide;
+    for (std::size_t i = 0; i < std::size(read); ++i)
+      *wide.read()[i] = widen(*places.read()[i], read[i]);
+    for (std::size_t i = 0; i < std::size(written); ++i)
+      *wide.written()[i] = widen(*places.written()[i], written[i]);
+    function(shape, wide);
+    for (std::size_t i = 0; i < std::size(written); ++i)
+      if (const float* const from = *wide.written()[i])
+        std::transform(from, from + written[i], *places.written()[i],
+                       [](float x) { return static_cast<T>(x); });
   } else {
     function(shape, places);
   }

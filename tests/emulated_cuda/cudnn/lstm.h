@@ -1,5 +1,7 @@
 // An LSTM as cuDNN computes it, on resident (not device) pointers.
 #pragma once
+#include <array>
+
 #include "ebb/core/base/half.h"
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
 
@@ -25,8 +27,14 @@ struct LstmShape {
 // replaces its gates with their gradients.
 template <class T>
 struct LstmPlaces {
-  const T *x, *hx, *cx, *weights, *dy, *dhy, *dcy;
-  T *y, *hy, *cy, *dx, *dhx, *dcx, *dweights, *reserve;
+  const T *x = nullptr, *hx = nullptr, *cx = nullptr, *weights = nullptr, *dy = nullptr,
+          *dhy = nullptr, *dcy = nullptr;
+  T *y = nullptr, *hy = nullptr, *cy = nullptr, *dx = nullptr, *dhx = nullptr, *dcx = nullptr,
+    *dweights = nullptr, *reserve = nullptr;
+
+  // Pointers to the members, in their order.
+  std::array<const T**, 7> read() { return {&x, &hx, &cx, &weights, &dy, &dhy, &dcy}; }
+  std::array<T**, 8> written() { return {&y, &hy, &cy, &dx, &dhx, &dcx, &dweights, &reserve}; }
 };
 
 template <class T>

@@ -89,27 +89,20 @@ cudnnStatus_t take_spaces(Call& call, bool training, std::size_t weight_bytes, c
   return CUDNN_STATUS_SUCCESS;
 }
 
+// The operands of an LSTM of any dtype, as kernels find them.
 template <class T>
-struct Typed {
-  using type = T;
-};
-
-template <class P>
-void move_to_alias(P*& pointer) {
-  pointer = static_cast<P*>(address_space().alias(pointer));
-}
-template <class T>
-LstmPlaces<T> resident(LstmPlaces<T> p) {
-  for (const T** place : {&p.x, &p.hx, &p.cx, &p.weights, &p.dy, &p.dhy, &p.dcy})
-    move_to_alias(*place);
-  for (T** place : {&p.y, &p.hy, &p.cy, &p.dx, &p.dhx, &p.dcx, &p.dweights, &p.reserve})
-    move_to_alias(*place);
-  return p;
+LstmPlaces<T> resident(LstmPlaces<void> from) {
+  const auto alias = [](const void* at) { return static_cast<T*>(address_space().alias(at)); };
+  LstmPlaces<T> to;
+  for (std::size_t i = 0; i < to.read().size(); ++i) *to.read()[i] = alias(*from.read()[i]);
+  for (std::size_t i = 0; i < to.written().size(); ++i)
+    *to.written()[i] = alias(*from.written()[i]);
+  return to;
 }
 
 // Puts function(shape, places) into the handle's stream, with places of the descriptor's type.
-template <class Places, class Function>
-cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Places& places,
+template <class Function>
+cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const LstmPlaces<void>& places,
                   const Function& function) {
   for (const DevicePart& part : call.parts)
     if (part.bytes > 0 && !address_space().holds(part.address)) return CUDNN_STATUS_BAD_PARAM;
@@ -118,19 +111,19 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
     auto* const scratch = static_cast<unsigned char*>(address_space().alias(call.workspace));
     // Contents of the workspace are undefined after a call: fills it with garbage.
     std::fill_n(scratch, call.workspace_bytes - LstmShape::kFixedWorkspace, 0xFF);
-    const auto with = [&](auto typed) { function(call.shape, resident(places(typed))); };
+    const auto with = [&]<class T>(T) { function(call.shape, resident<T>(places)); };
     switch (call.shape.rnn.type) {
       case CUDNN_DATA_DOUBLE:
-        with(Typed<double>{});
+        with(double{});
         break;
       case CUDNN_DATA_HALF:
-        with(Typed<Float16>{});
+        with(Float16{});
         break;
       case CUDNN_DATA_BFLOAT16:
-        with(Typed<BFloat16>{});
+        with(BFloat16{});
         break;
       default:
-        with(Typed<float>{});
+        with(float{});
     }
     return {};
   };
@@ -138,16 +131,9 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
   ++machine().statistics.library_calls;
   if (const int wish = machine().injected(Fault::cudnn); wish != 0)
     return static_cast<cudnnStatus_t>(wish);
-  if (machine().is_stream(handle->stream) && handle->stream->device != handle->device)
-    return CUDNN_STATUS_BAD_PARAM;
   const cudaError_t put =
       machine().put(lock, handle->stream, std::make_shared<FunctionWork>(name, run));
   return put == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
-}
-
-template <class T, class Address>
-T* as(Address* address) {
-  return static_cast<T*>(address);
 }
 
 }  // namespace
@@ -192,14 +178,14 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
       status != CUDNN_STATUS_SUCCESS)
     return status;
   // Inference has no reserve: its contents lie in the workspace.
-  void* const kept = training ? reserve : workspace;
-  const auto places = [=]<class T>(Typed<T>) {
-    LstmPlaces<T> p = {};
-    p.x = as<const T>(x), p.hx = as<const T>(hx), p.cx = as<const T>(cx);
-    p.weights = as<const T>(weights);
-    p.y = as<T>(y), p.hy = as<T>(hy), p.cy = as<T>(cy), p.reserve = as<T>(kept);
-    return p;
-  };
+  const LstmPlaces<void> places{.x = x,
+                                .hx = hx,
+                                .cx = cx,
+                                .weights = weights,
+                                .y = y,
+                                .hy = hy,
+                                .cy = cy,
+                                .reserve = training ? reserve : workspace};
   return put(handle, "cudnnRNNForward", std::move(call), places,
              [](const auto& shape, const auto& p) { lstm_forward(shape, p); });
 }
@@ -226,13 +212,16 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
                                       reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
     return status;
-  const auto places = [=]<class T>(Typed<T>) {
-    LstmPlaces<T> p = {};
-    p.hx = as<const T>(hx), p.cx = as<const T>(cx), p.weights = as<const T>(weights);
-    p.dy = as<const T>(dy), p.dhy = as<const T>(dhy), p.dcy = as<const T>(dcy);
-    p.dx = as<T>(dx), p.dhx = as<T>(dhx), p.dcx = as<T>(dcx), p.reserve = as<T>(reserve);
-    return p;
-  };
+  const LstmPlaces<void> places{.hx = hx,
+                                .cx = cx,
+                                .weights = weights,
+                                .dy = dy,
+                                .dhy = dhy,
+                                .dcy = dcy,
+                                .dx = dx,
+                                .dhx = dhx,
+                                .dcx = dcx,
+                                .reserve = reserve};
   return put(handle, "cudnnRNNBackwardData_v8", std::move(call), places,
              [](const auto& shape, const auto& p) { lstm_backward_data(shape, p); });
 }
@@ -254,13 +243,8 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
                                       workspace, reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
     return status;
-  const auto places = [=]<class T>(Typed<T>) {
-    LstmPlaces<T> p = {};
-    p.x = as<const T>(x), p.hx = as<const T>(hx);
-    p.y = static_cast<T*>(const_cast<void*>(y));
-    p.dweights = as<T>(dweights), p.reserve = as<T>(reserve);
-    return p;
-  };
+  const LstmPlaces<void> places{
+      .x = x, .hx = hx, .y = const_cast<void*>(y), .dweights = dweights, .reserve = reserve};
   return put(handle, "cudnnRNNBackwardWeights_v8", std::move(call), places,
              [](const auto& shape, const auto& p) { lstm_backward_weights(shape, p); });
 }

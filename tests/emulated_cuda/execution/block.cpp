@@ -69,13 +69,10 @@ Outcome Block::run() {
   return std::move(outcome_);
 }
 
-Outcome Block::run_alone(void (*function)(void*), void* data) {
-  alone_ = function;
-  alone_data_ = data;
+Outcome Block::run_alone(const std::function<Outcome()>& function) {
+  alone_ = &function;
   threads_count_ = 0;
-  Outcome outcome = run();
-  alone_ = nullptr;
-  return outcome;
+  return run();
 }
 
 void Block::enter() {
@@ -87,7 +84,7 @@ void Block::enter() {
 void Block::carry() {
   while (true) {
     if (alone_) {
-      std::exchange(alone_, nullptr)(alone_data_);
+      outcome_ = (*std::exchange(alone_, nullptr))();
     } else {
       while (started_ < threads_count_ && (!ready_first_ || first_ready_ == ready_.size()))
         run_thread(order_[static_cast<std::size_t>(started_++)]);

@@ -1,6 +1,7 @@
 // The threads of a block, as fibers of the executing thread.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -21,8 +22,8 @@ class Block {
   Block();
   void begin_launch(const KernelCall& call, dim3 threads, Random& random);
   Outcome run();
-  // Runs function(data) on a fiber.
-  Outcome run_alone(void (*function)(void*), void* data);
+  // Runs a function on a fiber, for its outcome or that of a fault.
+  Outcome run_alone(const std::function<Outcome()>& function);
 
   // Called by the running thread.
   void wait_for_block(const char* file, int line);
@@ -81,8 +82,7 @@ class Block {
   std::vector<int> ready_;
   std::size_t first_ready_ = 0;
   Outcome outcome_;
-  void (*alone_)(void*) = nullptr;
-  void* alone_data_ = nullptr;
+  const std::function<Outcome()>* alone_ = nullptr;
 
   Fiber own_;
   Fiber* fiber_ = nullptr;  // the running one; null outside of a block

@@ -1,5 +1,7 @@
 // Runs a kernel on the calling thread, block after block.
 #pragma once
+#include <functional>
+
 #include <cuda_runtime.h>
 #include "ebb/tests/emulated_cuda/outcome.h"
 
@@ -10,8 +12,8 @@ namespace ebb::emulated {
 // called on the same thread.
 Outcome run_grid(const KernelCall& call, dim3 grid, dim3 block, Random& random);
 
-// Runs function(data). An access to an unmapped address becomes the outcome.
-Outcome run_guarded(void (*function)(void* data), void* data);
+// Runs a function. An access to an unmapped address becomes the outcome.
+Outcome run_guarded(const std::function<Outcome()>& function);
 
 // Called in a child of fork(), whose executing thread is another.
 void forget_processor() noexcept;

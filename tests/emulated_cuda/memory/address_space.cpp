@@ -43,9 +43,7 @@ AddressSpace& address_space() {
   return *space;
 }
 
-AddressSpace::AddressSpace()
-    : capacity_(static_cast<std::size_t>(options().devices), std::size_t{4} << 30),
-      used_(static_cast<std::size_t>(options().devices), 0) {
+AddressSpace::AddressSpace() {
   for (range_bytes_ = kMostRangeBytes; range_bytes_ >= kLeastRangeBytes; range_bytes_ /= 2) {
     base_ = map_nothing(0, 2 * range_bytes_);
     if (base_) break;
@@ -63,11 +61,10 @@ AddressSpace::AddressSpace()
 }
 
 // Leaves at least one unreserved granule on either side.
-bool AddressSpace::find_gap(std::uintptr_t from, std::size_t bytes, std::size_t alignment,
-                            std::uintptr_t& address) const {
+bool AddressSpace::find_gap(std::uintptr_t from, std::size_t bytes, std::uintptr_t& address) const {
   for (auto next = reserved_.lower_bound(from);; ++next) {
     const std::uintptr_t end = next == reserved_.end() ? base_ + range_bytes_ : next->first;
-    const std::uintptr_t begin = round_up(from, alignment);
+    const std::uintptr_t begin = round_up(from, granularity());
     if (end > begin && end - begin >= bytes + granularity()) {
       address = begin;
       return true;
@@ -77,23 +74,18 @@ bool AddressSpace::find_gap(std::uintptr_t from, std::size_t bytes, std::size_t 
   }
 }
 
-AddressSpace::Answer AddressSpace::reserve_locked(std::size_t bytes, std::size_t alignment,
-                                                  std::uintptr_t& address) {
-  if (!find_gap(cursor_, bytes, alignment, address) &&
-      !find_gap(round_up(base_ + 1, granularity()), bytes, alignment, address))
+AddressSpace::Answer AddressSpace::reserve_locked(std::size_t bytes, std::uintptr_t& address) {
+  if (!find_gap(cursor_, bytes, address) && !find_gap(base_ + 1, bytes, address))
     return Answer::full;
   reserved_.emplace(address, bytes);
   cursor_ = address + bytes + granularity();
   return Answer::ok;
 }
 
-AddressSpace::Answer AddressSpace::reserve(std::size_t bytes, std::size_t alignment,
-                                           std::uintptr_t& address) {
-  const bool power = (alignment & (alignment - 1)) == 0;
-  if (bytes == 0 || bytes % granularity() != 0 || !power) return Answer::invalid;
+AddressSpace::Answer AddressSpace::reserve(std::size_t bytes, std::uintptr_t& address) {
+  if (bytes == 0 || bytes % granularity() != 0) return Answer::invalid;
   const std::lock_guard lock(mutex_);
-  if (bytes > range_bytes_) return Answer::full;
-  return reserve_locked(bytes, std::max(alignment, granularity()), address);
+  return bytes > range_bytes_ ? Answer::full : reserve_locked(bytes, address);
 }
 
 AddressSpace::Answer AddressSpace::unreserve(std::uintptr_t address, std::size_t bytes) {
@@ -106,20 +98,19 @@ AddressSpace::Answer AddressSpace::unreserve(std::uintptr_t address, std::size_t
   return Answer::ok;
 }
 
-AddressSpace::Answer AddressSpace::create_locked(int device, std::size_t bytes, Handle& handle) {
-  const auto index = static_cast<std::size_t>(device);
-  if (bytes > capacity_[index] || used_[index] > capacity_[index] - bytes) return Answer::full;
-  used_[index] += bytes;
+AddressSpace::Answer AddressSpace::create_locked(std::size_t bytes, Handle& handle) {
+  if (bytes > capacity_ || used_ > capacity_ - bytes) return Answer::full;
+  used_ += bytes;
   handle = ++last_handle_;
-  memory_.emplace(handle, Physical{file_end_, bytes, device});
+  memory_.emplace(handle, Physical{file_end_, bytes});
   file_end_ += bytes % granularity() == 0 ? bytes : round_up(bytes, kPage);
   return Answer::ok;
 }
 
-AddressSpace::Answer AddressSpace::create(int device, std::size_t bytes, Handle& handle) {
+AddressSpace::Answer AddressSpace::create(std::size_t bytes, Handle& handle) {
   if (bytes == 0 || bytes % granularity() != 0) return Answer::invalid;
   const std::lock_guard lock(mutex_);
-  return create_locked(device, bytes, handle);
+  return create_locked(bytes, handle);
 }
 
 // Memory to give back to the host. Joins neighbouring pieces, since a system call for each page
@@ -157,7 +148,7 @@ void AddressSpace::drop_if_unused(Handle handle, Freed& freed) {
   const Physical& physical = found->second;
   if (!physical.released || physical.mappings > 0) return;
   freed.add(physical.offset, physical.bytes);
-  used_[static_cast<std::size_t>(physical.device)] -= physical.bytes;
+  used_ -= physical.bytes;
   memory_.erase(found);
 }
 
@@ -209,13 +200,11 @@ AddressSpace::Answer AddressSpace::unmap(std::uintptr_t address, std::size_t byt
   return Answer::ok;
 }
 
-AddressSpace::Answer AddressSpace::allow_access(std::uintptr_t address, std::size_t bytes,
-                                                int device) {
+AddressSpace::Answer AddressSpace::allow_access(std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::uintptr_t end = address;
   for (auto mapping = mappings_.find(address); end < address + bytes; ++mapping) {
     if (mapping == mappings_.end() || mapping->first != end) return Answer::not_mapped;
-    if (memory_.at(mapping->second.handle).device != device) return Answer::invalid;
     end += mapping->second.bytes;
   }
   if (end != address + bytes) return Answer::not_mapped;
@@ -249,8 +238,7 @@ bool AddressSpace::open_row(Mappings::iterator& mapping, std::uintptr_t end) {
   return true;
 }
 
-AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
-                                            std::uintptr_t& address) {
+AddressSpace::Answer AddressSpace::allocate(std::size_t bytes, std::uintptr_t& address) {
   const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kRounding);
   Plain block;
   block.bytes = bytes;
@@ -258,12 +246,11 @@ AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
   {
     const std::lock_guard lock(mutex_);
     if (block.range_bytes < bytes) return Answer::full;
-    const Answer created = create_locked(device, block.range_bytes, block.handle);
+    const Answer created = create_locked(block.range_bytes, block.handle);
     if (created != Answer::ok) return created;
     memory_.at(block.handle).mappings = 1;
-    if (reserve_locked(block.range_bytes, granularity(), block.range) != Answer::ok) {
-      memory_.at(block.handle) = {memory_.at(block.handle).offset, block.range_bytes, device, 0,
-                                  true};
+    if (reserve_locked(block.range_bytes, block.range) != Answer::ok) {
+      memory_.at(block.handle) = {memory_.at(block.handle).offset, block.range_bytes, 0, true};
       Freed freed(file_);
       drop_if_unused(block.handle, freed);
       return Answer::full;
@@ -272,7 +259,7 @@ AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
     address = block.range + block.range_bytes - rounded;
     plain_.emplace(address, block);
   }
-  const Answer allowed = allow_access(block.range, block.range_bytes, device);
+  const Answer allowed = allow_access(block.range, block.range_bytes);
   if (allowed == Answer::ok) {
     std::byte* const end = backing(address) + bytes;
     std::memset(end, kGarbage, rounded - bytes);
@@ -338,25 +325,6 @@ bool AddressSpace::is_mapped(const void* address, std::size_t bytes) const {
     ++mapping;
   }
   return false;
-}
-
-int AddressSpace::device_of(const void* address) const {
-  const std::lock_guard lock(mutex_);
-  const auto mapping = mapping_of(number(address));
-  return mapping == mappings_.end() ? -1 : memory_.at(mapping->second.handle).device;
-}
-
-std::size_t AddressSpace::capacity(int device) const {
-  const std::lock_guard lock(mutex_);
-  return capacity_[static_cast<std::size_t>(device)];
-}
-void AddressSpace::set_capacity(int device, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  capacity_[static_cast<std::size_t>(device)] = bytes;
-}
-std::size_t AddressSpace::used(int device) const {
-  const std::lock_guard lock(mutex_);
-  return used_[static_cast<std::size_t>(device)];
 }
 
 }  // namespace ebb::emulated

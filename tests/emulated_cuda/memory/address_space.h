@@ -1,10 +1,10 @@
 // Device memory: addresses that the host cannot touch, and the bytes behind them.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <vector>
 
 #include "ebb/tests/emulated_cuda/options.h"
 
@@ -23,20 +23,20 @@ class AddressSpace {
 
   AddressSpace();
 
-  // Ranges of addresses. `alignment` 0 is the granularity.
-  Answer reserve(std::size_t bytes, std::size_t alignment, std::uintptr_t& address);
+  // Ranges of addresses.
+  Answer reserve(std::size_t bytes, std::uintptr_t& address);
   Answer unreserve(std::uintptr_t address, std::size_t bytes);
 
   // Memory stays until it is both released and unmapped everywhere.
-  Answer create(int device, std::size_t bytes, Handle& handle);
+  Answer create(std::size_t bytes, Handle& handle);
   Answer release(Handle handle);
   Answer map(std::uintptr_t address, std::size_t bytes, std::size_t offset, Handle handle);
   Answer unmap(std::uintptr_t address, std::size_t bytes);
-  Answer allow_access(std::uintptr_t address, std::size_t bytes, int device);
+  Answer allow_access(std::uintptr_t address, std::size_t bytes);
 
   // A block between unmapped pages. It ends at the end of a page, up to rounding to 256 bytes;
   // free() checks these rounding bytes and sets `spoiled` if they were written.
-  Answer allocate(int device, std::size_t bytes, std::uintptr_t& address);
+  Answer allocate(std::size_t bytes, std::uintptr_t& address);
   Answer free(std::uintptr_t address, bool& spoiled);
 
   bool holds(const void* address) const noexcept;
@@ -47,18 +47,15 @@ class AddressSpace {
   void* device_address(const void* alias) const noexcept;
   // Whether all of it is mapped and accessible.
   bool is_mapped(const void* address, std::size_t bytes) const;
-  // The device whose memory it is, or -1.
-  int device_of(const void* address) const;
 
-  std::size_t capacity(int device) const;
-  void set_capacity(int device, std::size_t bytes);
-  std::size_t used(int device) const;
+  std::size_t capacity() const noexcept { return capacity_; }
+  void set_capacity(std::size_t bytes) noexcept { capacity_ = bytes; }
+  std::size_t used() const noexcept { return used_; }
 
  private:
   struct Physical {
     std::uint64_t offset = 0;  // in the file
     std::size_t bytes = 0;
-    int device = 0;
     int mappings = 0;
     bool released = false;
     bool is_filled = false;  // with garbage, when it was first made accessible
@@ -77,10 +74,9 @@ class AddressSpace {
   };
   using Mappings = std::map<std::uintptr_t, Mapping>;
 
-  bool find_gap(std::uintptr_t from, std::size_t bytes, std::size_t alignment,
-                std::uintptr_t& address) const;
-  Answer reserve_locked(std::size_t bytes, std::size_t alignment, std::uintptr_t& address);
-  Answer create_locked(int device, std::size_t bytes, Handle& handle);
+  bool find_gap(std::uintptr_t from, std::size_t bytes, std::uintptr_t& address) const;
+  Answer reserve_locked(std::size_t bytes, std::uintptr_t& address);
+  Answer create_locked(std::size_t bytes, Handle& handle);
   void drop_if_unused(Handle handle, Freed& freed);
   bool open_row(Mappings::iterator& mapping, std::uintptr_t end);
   Mappings::const_iterator mapping_of(std::uintptr_t address) const;
@@ -89,6 +85,7 @@ class AddressSpace {
   std::size_t range_bytes_ = 0;
   std::uintptr_t base_ = 0, alias_ = 0;  // constant
   int file_ = -1;
+  std::atomic<std::size_t> capacity_ = std::size_t{4} << 30, used_ = 0;
 
   mutable std::mutex mutex_;  // guards everything below
   std::map<std::uintptr_t, std::size_t> reserved_;
@@ -98,7 +95,6 @@ class AddressSpace {
   Handle last_handle_ = 0;
   std::uint64_t file_end_ = 0;
   std::uintptr_t cursor_ = 0;
-  std::vector<std::size_t> capacity_, used_;
 };
 
 AddressSpace& address_space();

@@ -35,13 +35,11 @@ void* HostMemory::allocate(std::size_t bytes) {
   }
   std::byte* const address = begin + inside - rounded;
   std::memset(address, 0xFF, std::min(bytes, kFilledBytes));
-  const std::lock_guard lock(mutex_);
   blocks_.emplace(reinterpret_cast<std::uintptr_t>(address), block);
   return address;
 }
 
 bool HostMemory::free(void* address) {
-  const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(address));
   if (found == blocks_.end()) return false;
   ::munmap(found->second.mapped, found->second.mapped_bytes);
@@ -49,13 +47,7 @@ bool HostMemory::free(void* address) {
   return true;
 }
 
-std::size_t HostMemory::blocks() const {
-  const std::lock_guard lock(mutex_);
-  return blocks_.size();
-}
-
 bool HostMemory::is_pinned(const void* address, std::size_t bytes) const {
-  const std::lock_guard lock(mutex_);
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   auto block = blocks_.upper_bound(at);
   if (block == blocks_.begin()) return false;

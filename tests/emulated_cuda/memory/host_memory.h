@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 
 namespace ebb::emulated {
 
+// Used under the machine's lock.
 class HostMemory {
  public:
   // Returns memory full of garbage, between pages that cannot be touched. Null if there is none
@@ -14,7 +14,7 @@ class HostMemory {
   void* allocate(std::size_t bytes);
   bool free(void* address);
   bool is_pinned(const void* address, std::size_t bytes) const;
-  std::size_t blocks() const;
+  std::size_t blocks() const { return blocks_.size(); }
 
  private:
   struct Block {
@@ -22,7 +22,6 @@ class HostMemory {
     void* mapped = nullptr;
     std::size_t mapped_bytes = 0;
   };
-  mutable std::mutex mutex_;
   std::map<std::uintptr_t, Block> blocks_;
 };
 

@@ -17,10 +17,7 @@ Machine& Machine::get() {
 }
 
 Machine::Machine()
-    : lost(static_cast<std::size_t>(options().devices)),
-      random(options().seed),
-      driver(options().driver),
-      capability(options().capability) {
+    : random(options().seed), driver(options().driver), capability(options().capability) {
   ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
                    [] { get().begin_in_child(); });
 }
@@ -54,11 +51,15 @@ cudaError_t Machine::injected(Fault fault) {
   return static_cast<cudaError_t>(code);
 }
 
-QueuePtr Machine::make_queue(int device) {
-  auto queue = std::make_shared<Queue>();
-  queue->device = device;
-  queues_.push_back(queue);
-  return queue;
+cudaError_t Machine::check_stream(const CUstream_st* stream, const std::string& what) {
+  if (is_stream(stream)) return lost.code;
+  if (stream == nullptr) complain(what + ": the default stream");
+  return cudaErrorInvalidResourceHandle;
+}
+
+QueuePtr Machine::make_queue() {
+  queues_.push_back(std::make_shared<Queue>());
+  return queues_.back();
 }
 
 std::size_t Machine::pending() const {
@@ -68,24 +69,17 @@ std::size_t Machine::pending() const {
   return count;
 }
 
-void Machine::lose(int device, Outcome why) {
-  Outcome& known = lost[static_cast<std::size_t>(device)];
-  if (!known.ok()) return;
-  known = std::move(why);
-  for (const QueuePtr& queue : queues_) {
-    if (queue->device != device) continue;
-    for (const Entry& entry : queue->entries)
-      if (entry.signals) entry.signals->done = true;
-    queue->entries.clear();
-  }
+void Machine::lose(Outcome why) {
+  if (!lost.ok()) return;
+  lost = std::move(why);
+  for (const QueuePtr& queue : queues_) queue->entries.clear();
 }
 
-// Removes entries without work from the front: waits that are over, and marks, which it signals.
+// Removes waits that are over from the front.
 void Machine::settle(Queue& queue) {
   while (!queue.running && !queue.entries.empty()) {
-    Entry& first = queue.entries.front();
-    if (first.work || (first.waits_for && !first.waits_for->done)) return;
-    if (first.signals) first.signals->done = true;
+    const Entry& first = queue.entries.front();
+    if (first.work || first.of->done() < first.until) return;
     queue.entries.pop_front();
   }
 }
@@ -128,7 +122,7 @@ void Machine::run_first(Lock& lock, const QueuePtr& queue) {
   if (!outcome.ok()) {
     outcome.text = entry.work->name() + ": " + outcome.text;
     complain(outcome.text);
-    lose(queue->device, std::move(outcome));
+    lose(std::move(outcome));
   }
 }
 
@@ -171,17 +165,6 @@ void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
   answered_.wait(lock, [&] { return request.over; });
 }
 
-void Machine::run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
-  while (!marker->done && queue->done() < queue->asked) {
-    std::uint64_t before = 0;  // entries up to the one that signals it
-    for (const Entry& entry : queue->entries) {
-      ++before;
-      if (entry.signals == marker) break;
-    }
-    run_until(lock, queue, queue->done() + (queue->running ? 1 : 0) + before);
-  }
-}
-
 bool Machine::poll(Lock& lock, const QueuePtr& queue) {
   settle(*queue);
   if (queue->done() == queue->asked) return true;
@@ -190,30 +173,26 @@ bool Machine::poll(Lock& lock, const QueuePtr& queue) {
 }
 
 void Machine::push(Lock& lock, const QueuePtr& queue, Entry entry) {
+  constexpr std::size_t kMostWaiting = 4096;
   queue->entries.push_back(std::move(entry));
   ++queue->asked;
   if (at_once) run_until(lock, queue, queue->asked);
-  while (queue->entries.size() > most_waiting) run_until(lock, queue, queue->done() + 1);
+  while (queue->entries.size() > kMostWaiting) run_until(lock, queue, queue->done() + 1);
 }
 
 cudaError_t Machine::put(Lock& lock, CUstream_st* stream, WorkPtr work) {
-  if (!is_stream(stream)) {
-    if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-      ++statistics.default_stream_uses;
-      complain(work->name() + ": work put into the default stream");
-    }
-    return cudaErrorInvalidResourceHandle;
-  }
-  if (const cudaError_t why = lost_code(stream->device); why != cudaSuccess) return why;
+  // A kernel's name takes long to find: only for a complaint.
+  const std::string name = stream ? "" : work->name();
+  if (const cudaError_t why = check_stream(stream, name); why != cudaSuccess) return why;
   if (Capture* const capture = stream->capture.get()) {
     if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    auto& nodes = capture->graph->nodes;
+    GraphNodes& nodes = *capture->graph;
     nodes.push_back({std::move(work), stream->after});
     stream->after = {nodes.size() - 1};
     return cudaSuccess;
   }
   push(lock, stream->queue, {std::move(work)});
-  return lost_code(stream->device);
+  return lost.code;
 }
 
 }  // namespace ebb::emulated

@@ -1,4 +1,4 @@
-// The emulated machine: its devices and streams, and the order in which their work is done.
+// The emulated machine: its device and streams, and the order in which their work is done.
 #pragma once
 #include <array>
 #include <atomic>
@@ -28,16 +28,15 @@ class Machine {
   cudaError_t put(Lock& lock, CUstream_st* stream, WorkPtr work);
   // Runs work until the queue has done `done` entries in all.
   void run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done);
-  void run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker);
   // Whether the queue has done all its work. If not, may do some of it, so that polling makes
   // progress.
   bool poll(Lock& lock, const QueuePtr& queue);
   bool is_stream(const CUstream_st* stream) const { return streams.count(stream) > 0; }
   void push(Lock& lock, const QueuePtr& queue, Entry entry);
-  QueuePtr make_queue(int device);
-  void lose(int device, Outcome why);
-  // Why the device is lost; cudaSuccess where it is not.
-  cudaError_t lost_code(int device) const { return lost[static_cast<std::size_t>(device)].code; }
+  // Checks that a stream may be used. To use the default stream is a mistake.
+  cudaError_t check_stream(const CUstream_st* stream, const std::string& what);
+  QueuePtr make_queue();
+  void lose(Outcome why);
   // The failure that a test asked for at this call; cudaSuccess otherwise.
   cudaError_t injected(Fault fault);
   void complain(const std::string& text);
@@ -49,16 +48,15 @@ class Machine {
   std::set<const CUevent_st*> events;
   std::set<const CUgraph_st*> graphs;
   std::set<const CUgraphExec_st*> execs;
-  std::vector<Outcome> lost;  // by device: why it is lost
+  Outcome lost;  // why the device is lost; its code is cudaSuccess where it is not
   Random random;
   Statistics statistics = {};
   std::atomic<std::uint64_t> library_objects = 0;
   bool at_once = false, drops_waits = false;
   int driver = 0;
-  std::atomic<int> capability;  // of all devices
+  std::atomic<int> capability;
   static constexpr int kCudnn = 91900;
   std::atomic<int> cudnn = kCudnn;  // its version
-  std::size_t most_waiting = 4096;
   std::string last_complaint;
   struct Injected {
     std::size_t successes;

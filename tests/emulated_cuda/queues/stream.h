@@ -9,21 +9,14 @@
 
 namespace ebb::emulated {
 
-// Becomes done when a queue reaches it.
-struct Marker {
-  bool done = false;
-};
-using MarkerPtr = std::shared_ptr<Marker>;
-
+// A piece of work, or a wait until another queue has done `until` entries in all.
 struct Entry {
   WorkPtr work = {};
-  MarkerPtr signals = {};  // once it is at the front
-  MarkerPtr waits_for = {};
-  std::shared_ptr<struct Queue> of = {};  // queue that signals waits_for
+  std::shared_ptr<struct Queue> of = {};
+  std::uint64_t until = 0;
 };
 
 struct Queue {
-  int device = 0;
   std::deque<Entry> entries;
   std::uint64_t asked = 0;
   bool running = false;  // an entry was taken out and runs
@@ -36,9 +29,7 @@ struct Node {
   WorkPtr work;
   std::vector<std::size_t> after;
 };
-struct GraphNodes {
-  std::vector<Node> nodes;
-};
+using GraphNodes = std::vector<Node>;
 
 struct Capture {
   CUstream_st* origin = nullptr;
@@ -51,26 +42,22 @@ using CapturePtr = std::shared_ptr<Capture>;
 }  // namespace ebb::emulated
 
 struct CUstream_st {
-  int device = 0;
   ebb::emulated::QueuePtr queue = {};
   ebb::emulated::CapturePtr capture = {};
   std::vector<std::size_t> after = {};  // the nodes that the next one depends on
 };
 
 struct CUevent_st {
-  int device = 0;
-  ebb::emulated::MarkerPtr marker = {};  // null: never recorded
-  ebb::emulated::QueuePtr queue = {};    // in which it was recorded
+  ebb::emulated::QueuePtr queue = {};  // in which it was recorded; null: never
+  std::uint64_t until = 0;             // entries of the queue before it
   // Set if the event was recorded in a stream that was being captured.
   ebb::emulated::CapturePtr capture = {};
   std::vector<std::size_t> after = {};
 };
 
 struct CUgraph_st {
-  int device = 0;
   std::shared_ptr<const ebb::emulated::GraphNodes> graph = {};
 };
 struct CUgraphExec_st {
-  int device = 0;
   std::shared_ptr<const ebb::emulated::GraphNodes> graph = {};
 };

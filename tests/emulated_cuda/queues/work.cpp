@@ -49,19 +49,7 @@ Outcome KernelWork::run(Random& random) const {
   return run_grid(call, grid_, block_, random);
 }
 
-Outcome FunctionWork::run(Random&) const {
-  struct Run {
-    const std::function<Outcome()>& function;
-    Outcome outcome = {};
-  } run{function_};
-  const Outcome guarded = run_guarded(
-      [](void* data) {
-        auto& run = *static_cast<Run*>(data);
-        run.outcome = run.function();
-      },
-      &run);
-  return guarded.ok() ? run.outcome : guarded;
-}
+Outcome FunctionWork::run(Random&) const { return run_guarded(function_); }
 
 Outcome check_parts(const std::vector<DevicePart>& parts) {
   const AddressSpace& space = address_space();

@@ -1,4 +1,5 @@
-// The part of cuBLASLt that the emulation has: products of column-major matrices.
+// The part of cuBLASLt that the emulation has: products of column-major matrices. The library's
+// opaque structures have members here.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,6 @@ enum cublasStatus_t : int {  // tests inject any number
   CUBLAS_STATUS_SUCCESS = 0,
   CUBLAS_STATUS_NOT_INITIALIZED = 1,
   CUBLAS_STATUS_INVALID_VALUE = 7,
-  CUBLAS_STATUS_ARCH_MISMATCH = 8,
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
   CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
@@ -23,19 +23,34 @@ enum cublasComputeType_t {
 
 typedef struct cublasLtContext* cublasLtHandle_t;
 struct cublasLtMatrixLayoutOpaque_t {
-  uint64_t data[8];
+  cudaDataType_t type = CUDA_R_32F;
+  int32_t batches = 1;
+  uint64_t rows = 0, columns = 0;
+  int64_t ld = 0, batch_stride = 0;
 };
 struct cublasLtMatmulDescOpaque_t {
-  uint64_t data[32];
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cudaDataType_t scale = CUDA_R_32F;
+  int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  uint32_t epilogue = 1;  // CUBLASLT_EPILOGUE_DEFAULT
+  void* bias = nullptr;
 };
 struct cublasLtMatmulPreferenceOpaque_t {
-  uint64_t data[8];
+  uint64_t workspace_bytes = 0;
+  uint32_t reductions = 7;                       // CUBLASLT_REDUCTION_SCHEME_MASK
+  uint32_t alignment[4] = {256, 256, 256, 256};  // of a, b, c and d
 };
 typedef cublasLtMatrixLayoutOpaque_t* cublasLtMatrixLayout_t;
 typedef cublasLtMatmulDescOpaque_t* cublasLtMatmulDesc_t;
 typedef cublasLtMatmulPreferenceOpaque_t* cublasLtMatmulPreference_t;
+// The heuristic's choice, and the problem for which it was made.
 struct cublasLtMatmulAlgo_t {
-  uint64_t data[8];
+  uint32_t mark;  // of a choice
+  uint32_t epilogue;
+  uint64_t m, n, k, workspace_bytes;
+  uint32_t alignment[4], vector_alignment;
+  uint16_t split;
+  bool rounds_parts;  // parts of a split sum have the type of the result
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

@@ -52,8 +52,6 @@ typedef struct CUgraph_st* cudaGraph_t;
 typedef struct CUgraphExec_st* cudaGraphExec_t;
 
 #define cudaStreamNonBlocking 0x01
-#define cudaStreamLegacy ((cudaStream_t)0x1)
-#define cudaStreamPerThread ((cudaStream_t)0x2)
 #define cudaEventDisableTiming 0x02
 #define cudaHostAllocPortable 0x01
 #define cudaEnableDefault 0x0
