@@ -1,7 +1,6 @@
 // Several optimizers, each for a part of the parameters, in one step.
 
 #include "ebb/ebb.h"
-#include "ebb/tests/cpu_time.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
 
@@ -108,23 +107,6 @@ TEST_CASE("a group that is frozen is passed over", "[optim][groups]") {
               "every parameter of the groups that the loss, f32[] on cpu, depends on");
   CHECK_ERROR(none(), Error, "groups.cpp:" + std::to_string(line));
   check_bits(values_of(p), before);
-}
-
-TEST_CASE("a step of many groups takes time in step with them", "[optim][groups]") {
-  const auto seconds = [](int layers) {
-    const Parameters p(Device::cpu().twin(), Seed{1});  // other work does not count
-    std::vector<optim::ParameterGroup> groups;
-    for (int i = 0; i < layers; ++i) {
-      groups.push_back({p.scope("layer" + std::to_string(i)), optim::Sgd()});
-      groups.back().parameters.declare("w", {1}, initializers::uniform(-1, 1));
-    }
-    return least_seconds([&] {
-      Tensor x = p.entries()[0].tensor;
-      for (const Parameters::Entry& entry : p.entries()) x = x * entry.tensor + x;
-      optim::minimize(sum(x), groups);
-    });
-  };
-  CHECK(seconds(800) < 30 * seconds(100));
 }
 
 }  // namespace ebb::tests
