@@ -85,8 +85,6 @@ TEST_CASE("a block that grows above a threshold that was passed before is not to
   split[0] = 3 * kMiB;
   CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split, {}}));
   CHECK(watched.told == 1);
-  pool->recategorise(block, Category::input);
-  CHECK(watched.told == 1);
 }
 
 TEST_CASE("a block that grows past a threshold is told of, with what was asked for") {
