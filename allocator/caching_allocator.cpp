@@ -150,16 +150,8 @@ void CachingAllocator::preallocate(std::size_t bytes) {
   if (bytes > 0 && !state.profile.grows)
     throw Error("profile " + state.profile.name + ": this device has no range to preallocate");
   const Request request{.bytes = bytes, .purpose = "what the device preallocates"};
-  if (bytes > detail::kMostBytes) state.refuse(request, {}, nullptr);
-  Relief relief(state, nullptr, request);
-  for (;;) {
-    Refusal refusal;
-    {
-      const Guard mapping(state.mapping);
-      if (state.preallocate(bytes, refusal)) return;
-    }
-    if (!relief.find(refusal)) state.refuse(request, refusal, nullptr);
-  }
+  state.obtain(request, nullptr,
+               [&](Refusal& refusal) { return state.preallocate(bytes, refusal); });
 }
 
 std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexcept {
@@ -249,11 +241,6 @@ bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
   std::swap(state_->recorder, log);
   state_->set_special();
   return true;
-}
-
-std::shared_ptr<EventLog> CachingAllocator::recorder() const {
-  const Guard guard(state_->lock);
-  return state_->recorder;
 }
 
 std::unique_ptr<Pool> CachingAllocator::make_pool(std::string name,

@@ -83,7 +83,6 @@ class CachingAllocator {
   /// Sets the log that records every event from now on, pools included; null ends it. Returns false
   /// and changes nothing if another log is recording.
   bool set_recorder(std::shared_ptr<EventLog> log);
-  std::shared_ptr<EventLog> recorder() const;
 
   /// The pool must be destroyed before the allocator.
   std::unique_ptr<Pool> make_pool(std::string name, std::optional<std::size_t> limit = {});

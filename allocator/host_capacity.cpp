@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -31,39 +32,20 @@ std::optional<std::size_t> number_in(std::string_view text) noexcept {
   return error == std::errc() ? number : kMost;
 }
 
-// A path built in place, without the heap. If it does not fit, there is no path.
-class Path {
- public:
-  explicit Path(const char* folder) noexcept { append(folder); }
-
-  bool append(std::string_view part) noexcept {
-    fits_ = fits_ && part.size() < text_.size() - length_;
-    if (!fits_) return false;
-    part.copy(text_.data() + length_, part.size());
-    length_ += part.size();
-    return true;
-  }
-  // Path of a file in the folder, valid until the next call; null if it does not fit.
-  const char* with(std::string_view name) noexcept {
-    const std::size_t length = length_;
-    if (!append(name)) return nullptr;
-    text_[length_] = '\0';
-    length_ = length;
-    return text_.data();
-  }
-
- private:
-  std::array<char, 4096> text_;
-  std::size_t length_ = 0;
-  bool fits_ = true;
-};
-
 // Lines of a file of any length, however the kernel splits its reads. Lines longer than the buffer
-// are left out.
+// are left out. Does not use the heap.
 class Lines {
  public:
-  explicit Lines(const char* path) noexcept
-      : file_(path ? ::open(path, O_RDONLY | O_CLOEXEC) : -1) {}
+  // Opens the file whose path is these parts, one behind the other.
+  Lines(std::initializer_list<std::string_view> parts) noexcept {
+    std::size_t length = 0;
+    for (const std::string_view part : parts) {
+      if (part.size() >= text_.size() - length) return;
+      length += part.copy(text_.data() + length, part.size());
+    }
+    text_[length] = '\0';
+    file_ = ::open(text_.data(), O_RDONLY | O_CLOEXEC);
+  }
   ~Lines() {
     if (file_ >= 0) ::close(file_);
   }
@@ -109,7 +91,7 @@ class Lines {
     return true;
   }
 
-  const int file_;
+  int file_ = -1;
   std::array<char, 4096> text_;
   std::size_t begin_ = 0, end_ = 0;
 };
@@ -118,90 +100,84 @@ std::size_t difference(std::size_t a, std::size_t b) noexcept { return a > b ? a
 
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// Returns the number in the file's first line; nothing if there is none, as in "max".
-std::optional<std::size_t> number_of(const char* path) noexcept {
-  Lines lines(path);
-  const auto line = lines.next();
-  return line ? number_in(*line) : std::nullopt;
+// The numbers in the first lines that begin with these labels, as far as there are any.
+template <std::size_t N>
+std::array<std::optional<std::size_t>, N> numbers_after(
+    Lines&& lines, const std::array<std::string_view, N>& labels) noexcept {
+  std::array<std::optional<std::size_t>, N> numbers;
+  for (std::size_t found = 0; found < N;) {
+    const auto line = lines.next();
+    if (!line) break;
+    for (std::size_t i = 0; i < N; ++i) {
+      if (!line->starts_with(labels[i])) continue;
+      ++found;
+      numbers[i] = number_in(*line);
+    }
+  }
+  return numbers;
 }
 
 HostMemory machine(const char* proc) noexcept {
-  HostMemory memory{.total = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes(),
-                    .free = static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)) * page_bytes()};
-  Path path(proc);
-  Lines lines(path.with("/meminfo"));
-  for (int found = 0; found < 2;) {
-    const auto line = lines.next();  // "MemAvailable:   12345 kB"
-    if (!line) break;
-    std::size_t* figure = line->starts_with("MemTotal:")       ? &memory.total
-                          : line->starts_with("MemAvailable:") ? &memory.free
-                                                               : nullptr;
-    if (!figure) continue;
-    ++found;
-    if (const auto kibibytes = number_in(*line))
-      *figure = *kibibytes > kMost / 1024 ? kMost : *kibibytes * 1024;
-  }
-  return memory;
+  const auto bytes = [](std::optional<std::size_t> kibibytes, int pages) {
+    if (!kibibytes) return static_cast<std::size_t>(::sysconf(pages)) * page_bytes();
+    return *kibibytes > kMost / 1024 ? kMost : *kibibytes * 1024;
+  };
+  const auto [total, available] =  // "MemAvailable:   12345 kB"
+      numbers_after<2>({proc, "/meminfo"}, {"MemTotal:", "MemAvailable:"});
+  return {.total = bytes(total, _SC_PHYS_PAGES), .free = bytes(available, _SC_AVPHYS_PAGES)};
 }
 
 // Files of one version of cgroups. Version 1 counts a group's children in separate figures.
 struct Version {
-  const char *limit, *usage;
-  std::string_view inactive_file, active_file;
+  std::string_view limit, usage, inactive_file, active_file;
 };
 constexpr Version kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                             "total_inactive_file ", "total_active_file "};
 constexpr Version kVersion2{"/memory.max", "/memory.current", "inactive_file ", "active_file "};
 
-// Bytes of file cache that are reclaimed before anything is killed: the inactive ones, or half of
-// all if that is more. The kernel's own estimate for MemAvailable does the same.
-std::size_t reclaimable(const char* stat, const Version& version) noexcept {
-  if (!stat) return 0;
-  std::size_t inactive = 0, active = 0;
-  Lines lines(stat);
-  for (int found = 0; found < 2;) {
-    const auto line = lines.next();
-    if (!line) break;
-    if (line->starts_with(version.inactive_file)) {
-      ++found;
-      inactive = number_in(*line).value_or(0);
-    } else if (line->starts_with(version.active_file)) {
-      ++found;
-      active = number_in(*line).value_or(0);
-    }
+// A group, by the three parts of its folder's path.
+struct Group {
+  std::string_view root, mount, name;
+  const Version& version;
+
+  // The number in the first line of a file; nothing if there is none, as in "max".
+  std::optional<std::size_t> number_of(std::string_view file) const noexcept {
+    return numbers_after<1>({root, mount, name, file}, {""})[0];
   }
-  return std::max(inactive, inactive / 2 + active / 2);
-}
+  // Bytes of file cache that are reclaimed before anything is killed: the inactive ones, or half of
+  // all if that is more. The kernel's own estimate for MemAvailable does the same.
+  std::size_t reclaimable() const noexcept {
+    const auto found = numbers_after<2>({root, mount, name, "/memory.stat"},
+                                        {version.inactive_file, version.active_file});
+    const std::size_t inactive = found[0].value_or(0), active = found[1].value_or(0);
+    return std::max(inactive, inactive / 2 + active / 2);
+  }
+};
 
 // Bounds by one group. Version 1 writes "no limit" as a limit above the machine's memory, which
 // bounds nothing.
-void bound_by_group(HostMemory& memory, Path& group, const Version& version,
-                    std::size_t machine_bytes) noexcept {
-  const auto limit = number_of(group.with(version.limit));
+void bound_by_group(HostMemory& memory, const Group& group, std::size_t machine_bytes) noexcept {
+  const auto limit = group.number_of(group.version.limit);
   if (!limit || *limit >= machine_bytes) return;
   memory.total = std::min(memory.total, *limit);
-  const std::size_t usage = number_of(group.with(version.usage)).value_or(0);
+  const std::size_t usage = group.number_of(group.version.usage).value_or(0);
   std::size_t left = difference(*limit, usage);
   if (left >= memory.free) return;  // and memory.stat, the slow one, need not be read
-  left = difference(*limit, difference(usage, reclaimable(group.with("/memory.stat"), version)));
+  left = difference(*limit, difference(usage, group.reclaimable()));
   memory.free = std::min(memory.free, left);
 }
 
 // Bounds by a group and all groups that contain it. A group that is not there is skipped: a
 // container that sees itself at the root of the mount may still find its place on the machine in
 // /proc.
-void bound_by_groups(HostMemory& memory, const char* cgroup, std::string_view mount,
-                     std::string_view group, const Version& version,
-                     std::size_t machine_bytes) noexcept {
-  Path path(cgroup);
-  path.append(mount);
-  if (group.find("/..") != std::string_view::npos) group = {};  // outside of the mount
+void bound_by_groups(HostMemory& memory, Group group, std::size_t machine_bytes) noexcept {
+  std::string_view& name = group.name;
+  if (name.find("/..") != std::string_view::npos) name = {};  // outside of the mount
   for (;;) {
-    while (group.ends_with('/')) group.remove_suffix(1);
-    Path level = path;
-    if (level.append(group)) bound_by_group(memory, level, version, machine_bytes);
-    if (group.empty()) return;
-    group = group.substr(0, group.rfind('/') + 1);
+    while (name.ends_with('/')) name.remove_suffix(1);
+    bound_by_group(memory, group, machine_bytes);
+    if (name.empty()) return;
+    name = name.substr(0, name.rfind('/') + 1);
   }
 }
 
@@ -216,17 +192,16 @@ bool contains_memory(std::string_view controllers) noexcept {
 
 void bound_by_cgroups(HostMemory& memory, const HostRoots& roots) noexcept {
   const std::size_t machine_bytes = memory.total;
-  const auto version_1 = [&](std::string_view group) {
-    bound_by_groups(memory, roots.cgroup, "/memory", group, kVersion1, machine_bytes);
+  const auto version_1 = [&](std::string_view name) {
+    bound_by_groups(memory, {roots.cgroup, "/memory", name, kVersion1}, machine_bytes);
   };
-  const auto version_2 = [&](std::string_view group) {
-    bound_by_groups(memory, roots.cgroup, "", group, kVersion2, machine_bytes);
-    bound_by_groups(memory, roots.cgroup, "/unified", group, kVersion2, machine_bytes);
+  const auto version_2 = [&](std::string_view name) {
+    for (const std::string_view mount : {"", "/unified"})
+      bound_by_groups(memory, {roots.cgroup, mount, name, kVersion2}, machine_bytes);
   };
   // Memory is counted in one hierarchy: if version 1 names it, version 2 has no files for it.
   bool is_found = false;
-  Path path(roots.proc);
-  Lines lines(path.with("/self/cgroup"));
+  Lines lines{roots.proc, "/self/cgroup"};
   while (const auto line = lines.next()) {  // "4:memory:/a/group", version 2 "0::/a/group"
     const std::size_t first = line->find(':');
     if (first == std::string_view::npos) continue;
@@ -259,8 +234,7 @@ void bound_by_resource_limits(HostMemory& memory, const char* proc) noexcept {
   if (addresses == kMost && data == kMost) return;
   memory.total = std::min({memory.total, addresses, data});
   std::array<std::size_t, 6> pages{};  // size, resident, shared, text, unused, data and stack
-  Path path(proc);
-  Lines lines(path.with("/self/statm"));
+  Lines lines{proc, "/self/statm"};
   if (auto line = lines.next()) {
     for (std::size_t& count : pages) {
       count = number_in(*line).value_or(0);

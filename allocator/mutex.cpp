@@ -7,6 +7,7 @@
 
 #include <climits>
 #include <mutex>
+#include <vector>
 
 namespace ebb::memory {
 namespace {
@@ -43,36 +44,33 @@ struct ForkList {
 
   static void before() {
     get().mutex.lock();
-    for (ForkSafe* each = get().first; each; each = each->next_) each->lock();
+    for (ForkSafe* each : get().all) each->lock();
   }
   static void in_parent() {
-    for (ForkSafe* each = get().last; each; each = each->previous_) each->unlock();
-    get().mutex.unlock();
+    release([](ForkSafe& each) { each.unlock(); });
   }
   static void in_child() {
-    for (ForkSafe* each = get().last; each; each = each->previous_) each->free_in_child();
+    release([](ForkSafe& each) { each.free_in_child(); });
+  }
+  template <class Release>
+  static void release(const Release& one) {
+    const std::vector<ForkSafe*>& all = get().all;
+    for (auto each = all.rbegin(); each != all.rend(); ++each) one(**each);
     get().mutex.unlock();
-  }
-
-  void add(ForkSafe& one) noexcept {
-    const std::lock_guard guard(mutex);
-    one.previous_ = last;
-    (last ? last->next_ : first) = &one;
-    last = &one;
-  }
-  void remove(ForkSafe& one) noexcept {
-    const std::lock_guard guard(mutex);
-    (one.previous_ ? one.previous_->next_ : first) = one.next_;
-    (one.next_ ? one.next_->previous_ : last) = one.previous_;
   }
 
   std::mutex mutex;
-  ForkSafe* first = nullptr;
-  ForkSafe* last = nullptr;
+  std::vector<ForkSafe*> all;
 };
 
-ForkSafe::ForkSafe() noexcept { ForkList::get().add(*this); }
-ForkSafe::~ForkSafe() { ForkList::get().remove(*this); }
+ForkSafe::ForkSafe() {
+  const std::lock_guard guard(ForkList::get().mutex);
+  ForkList::get().all.push_back(this);
+}
+ForkSafe::~ForkSafe() {
+  const std::lock_guard guard(ForkList::get().mutex);
+  std::erase(ForkList::get().all, this);
+}
 
 }  // namespace detail
 

@@ -21,13 +21,8 @@ class ForkSafe {
   virtual void free_in_child() noexcept = 0;
 
  protected:
-  ForkSafe() noexcept;
+  ForkSafe();
   ~ForkSafe();
-
- private:
-  friend struct ForkList;
-  ForkSafe* next_ = nullptr;
-  ForkSafe* previous_ = nullptr;
 };
 }  // namespace detail
 
@@ -35,8 +30,6 @@ class ForkSafe {
 /// waiting thread tries for about a microsecond and then sleeps. Not recursive.
 class Mutex final : detail::ForkSafe {
  public:
-  Mutex() noexcept = default;
-
   void lock() noexcept override {
     std::uint32_t expected = kFree;
     if (!word_.compare_exchange_strong(expected, kTaken, std::memory_order_acquire,
@@ -62,8 +55,6 @@ class Mutex final : detail::ForkSafe {
 /// it again and again lets others in between. Not recursive.
 class FairMutex final : detail::ForkSafe {
  public:
-  FairMutex() noexcept = default;
-
   void lock() noexcept override;
   void unlock() noexcept override;
   void free_in_child() noexcept override {

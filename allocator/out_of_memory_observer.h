@@ -21,7 +21,7 @@ using OutOfMemoryObserver = std::function<void(const OutOfMemoryReport&)>;
 /// Sets the process's only observer; an empty one ends it. It is called on the thread whose request
 /// was refused, outside every lock, and must not throw.
 void set_out_of_memory_observer(OutOfMemoryObserver observer);
-bool observes_out_of_memory() noexcept;
-void observe_out_of_memory(const OutOfMemoryReport& report) noexcept;
+/// Null without one.
+std::shared_ptr<const OutOfMemoryObserver> out_of_memory_observer() noexcept;
 
 }  // namespace ebb::memory::detail

@@ -9,7 +9,6 @@ namespace ebb::memory {
 using detail::Holding;
 using detail::PoolState;
 using detail::Refusal;
-using detail::Relief;
 using Presence = detail::Holding::Presence;
 using Reason = OutOfMemory::Reason;
 
@@ -67,11 +66,7 @@ Block* Pool::allocate(const Request& request, Composition composition, bool may_
   }
   Holding& holding = add_holding(request, std::move(composition), may_grow);
   try {
-    provide(holding, 0, allocator_.profile.in_pages(holding.bytes()), request, [&] {
-      holding.cover(holding.base, holding.bytes());
-      holding.presence.store(Presence::held, std::memory_order_relaxed);
-      allocator_.count(*state_, holding);
-    });
+    provide(holding, 0, allocator_.profile.in_pages(holding.bytes()), request, [] {});
     allocator_.tell_passed(request);
     const Guard mapping(allocator_.mapping);
     check_open();
@@ -97,17 +92,16 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   void* base = nullptr;
   const bool needs_addresses = allocator_.profile.grows && pages > 0;
   const auto reserve = [&](std::size_t wanted) {
-    // Under `mapping`, which the fork handlers take: they do not know a source's own lock, so no
-    // other thread may hold it at a fork.
-    const Guard mapping(allocator_.mapping);
     base = allocator_.source->reserve(addresses = wanted);
     return base != nullptr;
   };
-  Relief relief(allocator_, state_.get(), request);
-  while (needs_addresses && !(may_grow && reserve(kRoomToGrow * pages)) && !reserve(pages)) {
-    const Refusal refusal{.reason = Reason::addresses, .reserve_bytes = pages};
-    if (!relief.find(refusal)) allocator_.refuse(request, refusal, state_.get());
-  }
+  // Under `mapping`, which the fork handlers take: they do not know a source's own lock, so no
+  // other thread may hold it at a fork.
+  if (needs_addresses)
+    allocator_.obtain(request, state_.get(), [&](Refusal& refusal) {
+      refusal = {.reason = Reason::addresses, .reserve_bytes = pages};
+      return (may_grow && reserve(kRoomToGrow * pages)) || reserve(pages);
+    });
   const Guard mapping(allocator_.mapping);
   const Guard guard(allocator_.lock);
   try {
@@ -139,11 +133,10 @@ void Pool::remove_holding(Holding& holding) noexcept {
   allocator_.refill_preallocated();
 }
 
-// Gets pages for a busy block, then calls `then` under both locks to count the block.
+// Gets pages for a busy block, calls `then` under both locks, and counts the block as held.
 template <class Then>
 void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
                    Then&& then) {
-  Relief relief(allocator_, state_.get(), request);
   if (allocator_.is_special()) {
     bool is_injected = false;
     {
@@ -152,20 +145,17 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
     }
     if (is_injected) allocator_.refuse(request, {.reason = Reason::injected}, state_.get());
   }
-  for (;;) {
-    Refusal refusal;
-    {
-      const Guard mapping(allocator_.mapping);
-      check_open();
-      if (allocator_.commit_pages(*state_, holding, had, bytes, refusal)) {
-        const Guard guard(allocator_.lock);
-        holding.pages = bytes;
-        then();
-        return;
-      }
-    }
-    if (!relief.find(refusal)) allocator_.refuse(request, refusal, state_.get());
-  }
+  allocator_.obtain(request, state_.get(), [&](Refusal& refusal) {
+    check_open();
+    if (!allocator_.commit_pages(*state_, holding, had, bytes, refusal)) return false;
+    const Guard guard(allocator_.lock);
+    holding.pages = bytes;
+    then();
+    holding.cover(holding.base, holding.bytes());
+    holding.presence.store(Presence::held, std::memory_order_relaxed);
+    allocator_.count(*state_, holding);
+    return true;
+  });
 }
 
 bool Pool::grow(Block* block, const Request& request, Composition composition) {
@@ -194,8 +184,6 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
       before.composition = std::exchange(holding.composition, std::move(composition));
       holding.cover(holding.base, bytes);
       holding.serve(request);
-      holding.presence.store(Presence::held, std::memory_order_relaxed);
-      allocator_.count(*state_, holding);
       has_grown = true;
     });
     allocator_.tell_passed(request);
@@ -240,26 +228,6 @@ void Pool::free(Block* block) noexcept {
   if (block) remove_holding(holding_of(block));
 }
 
-void Pool::recategorise(Block* block, Category category) noexcept {
-  Holding& holding = holding_of(block);
-  const Guard mapping(allocator_.mapping);
-  const Guard guard(allocator_.lock);
-  ByCategory& split = holding.composition.split;
-  if (has_memory(block)) {
-    for (std::size_t i = 0; i < kCategoryCount; ++i) {
-      const auto from = static_cast<Category>(i);
-      if (from == category) continue;
-      if (allocator_.recorder && split[i] > 0)
-        allocator_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
-      for (Ledger* ledger : {&state_->ledger, &allocator_.ledger})
-        ledger->move(split[i], from, category);
-    }
-  }
-  split = {};
-  split[static_cast<std::size_t>(category)] = holding.bytes();
-  holding.set_category(category);
-}
-
 void Pool::rest(Block* block) noexcept {
   Holding& holding = holding_of(block);
   if (holding.presence.load(std::memory_order_relaxed) == Presence::held)
@@ -281,9 +249,7 @@ bool Pool::wake(Block* block) noexcept {
 }
 
 bool Pool::has_memory(const Block* block) const noexcept {
-  const auto& holding = static_cast<const Holding&>(*detail::node_of(block));
-  const Presence presence = holding.presence.load(std::memory_order_acquire);
-  return presence == Presence::held || presence == Presence::resting;
+  return static_cast<const Holding&>(*detail::node_of(block)).is_counted();
 }
 
 CloseReport Pool::suspend() noexcept {
@@ -325,11 +291,7 @@ void Pool::resume() {
       Holding& holding = *resumed[count];
       const Request request{holding.requested_bytes(), holding.category(), holding.tag(),
                             "what a session had before it was suspended"};
-      provide(holding, 0, holding.pages, request, [&] {
-        holding.cover(holding.base, holding.bytes());
-        holding.presence.store(Presence::held, std::memory_order_relaxed);
-        allocator_.count(*state_, holding);
-      });
+      provide(holding, 0, holding.pages, request, [] {});
     }
     const Guard mapping(allocator_.mapping);
     check_open();
@@ -360,27 +322,20 @@ void Pool::preallocate(std::size_t bytes) {
     throw Error("pool " + state_->name + ": this device cannot preallocate for a pool");
   detail::Cushion& cushion = state_->cushion;
   const Request request{.bytes = bytes, .purpose = "what a session preallocates"};
-  if (bytes > detail::kMostBytes) allocator_.refuse(request, {}, state_.get());
   const std::size_t target = allocator_.profile.in_pages(bytes);
-  Relief relief(allocator_, state_.get(), request);
-  for (;;) {
-    Refusal refusal;
-    {
-      const Guard mapping(allocator_.mapping);
-      check_open();
-      const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
-      const std::size_t wanted = target > reserved ? target - reserved : 0;
-      refusal = {.reason = Reason::addresses, .reserve_bytes = wanted};
-      if ((cushion.addresses >= target || allocator_.move_cushion(*state_, target, refusal) ||
-           cushion.addresses >= wanted) &&
-          allocator_.set_cushion(*state_, wanted, refusal)) {
-        const Guard guard(allocator_.lock);
-        cushion.target = target;
-        return;
-      }
-    }
-    if (!relief.find(refusal)) allocator_.refuse(request, refusal, state_.get());
-  }
+  allocator_.obtain(request, state_.get(), [&](Refusal& refusal) {
+    check_open();
+    const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
+    const std::size_t wanted = target > reserved ? target - reserved : 0;
+    refusal = {.reason = Reason::addresses, .reserve_bytes = wanted};
+    const bool has_addresses = cushion.addresses >= target ||
+                               allocator_.move_cushion(*state_, target, refusal) ||
+                               cushion.addresses >= wanted;
+    if (!has_addresses || !allocator_.set_cushion(*state_, wanted, refusal)) return false;
+    const Guard guard(allocator_.lock);
+    cushion.target = target;
+    return true;
+  });
 }
 
 CloseReport Pool::close() noexcept {
@@ -417,13 +372,6 @@ CloseReport Pool::close() noexcept {
   return report;
 }
 
-bool Pool::closed() const noexcept {
-  const Guard guard(allocator_.lock);
-  return state_->closed;
-}
-
-const std::string& Pool::name() const noexcept { return state_->name; }
-
 Stats Pool::stats() const {
   Stats stats;
   std::size_t limit = kNoLimit;
@@ -434,11 +382,6 @@ Stats Pool::stats() const {
     limit = state_->limit;
   }
   return allocator_.with_device(stats, limit);
-}
-
-void Pool::reset_peaks() noexcept {
-  const Guard guard(allocator_.lock);
-  state_->ledger.reset_peaks();
 }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {

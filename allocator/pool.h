@@ -43,8 +43,7 @@ class Pool {
   /// all of it anew. False, with nothing changed, if its addresses do not suffice. Throws
   /// OutOfMemory and exceptions of a watch; the block is then as it was.
   bool grow(Block* block, const Request& request, Composition composition);
-  void free(Block* block) noexcept;                             ///< null is allowed
-  void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
+  void free(Block* block) noexcept;  ///< null is allowed
 
   /// Declares the contents unused until wake(), so that the memory may be taken away when it is
   /// short. Takes no lock.
@@ -69,11 +68,8 @@ class Pool {
   /// Frees every remaining block and returns its bytes; a second call does nothing. Afterwards no
   /// block of the pool may be touched or freed: its memory is unmapped.
   CloseReport close() noexcept;
-  bool closed() const noexcept;
 
-  const std::string& name() const noexcept;
   Stats stats() const;  ///< of the pool alone; `device_free` is the device's
-  void reset_peaks() noexcept;
   /// Limits the pool's reserved bytes. A limit below the bytes in use takes the memory of resting
   /// blocks and otherwise only refuses new requests.
   void set_limit(std::optional<std::size_t> reserved_bytes) noexcept;

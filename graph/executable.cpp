@@ -178,14 +178,6 @@ class Executable::UseOfAll {
   const std::span<const Tensor* const> feeds_;
 };
 
-std::byte* Executable::fed_or_fetched(const Location& location,
-                                      std::span<const Tensor* const> feeds,
-                                      const Tensors& fetches) const noexcept {
-  const Tensor& tensor =
-      location.kind == Location::feed ? *feeds[location.index] : fetches[location.index];
-  return static_cast<std::byte*>(data(tensor)) + location.offset;
-}
-
 void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
   for (const Patch& patch : feed_patches_)
     buffers_[patch.value].data = static_cast<std::byte*>(data(*feeds[patch.index])) + patch.offset;
@@ -208,13 +200,16 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
     const Fetch& fetch = program_.fetches[f];
     const Location& location = fetch.copied_from;
     if (location.kind == Location::nowhere) continue;
-    const bool is_address = location.kind != Location::feed && location.kind != Location::fetch;
     std::optional<Storage::Use> use;
-    if (location.kind == Location::feed)
-      use.emplace(*feeds[location.index]->impl()->storage, stream);
-    runtime_.copy(stream, data(fetches[f]),
-                  is_address ? address(location) : fed_or_fetched(location, feeds, fetches),
-                  fetch.spec.bytes());
+    const void* from = address(location);
+    if (location.kind == Location::feed) {
+      const Tensor& feed = *feeds[location.index];
+      use.emplace(*feed.impl()->storage, stream);
+      from = static_cast<std::byte*>(data(feed)) + location.offset;
+    } else if (location.kind == Location::fetch) {
+      from = static_cast<std::byte*>(data(fetches[location.index])) + location.offset;
+    }
+    runtime_.copy(stream, data(fetches[f]), from, fetch.spec.bytes());
   }
 }
 

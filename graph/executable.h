@@ -36,8 +36,6 @@ class Executable {
     std::size_t offset;
   };
   void* address(const Location& location) const noexcept;
-  std::byte* fed_or_fetched(const Location& location, std::span<const Tensor* const> feeds,
-                            const Tensors& fetches) const noexcept;
   void prepare(std::size_t step, Stream* stream);
   void require_whole_captured();
   class UseOfAll;

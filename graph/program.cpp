@@ -55,7 +55,7 @@ class Emitter {
     std::stable_sort(program_.arena_lives.begin(), program_.arena_lives.end(),
                      [](const ArenaLife& a, const ArenaLife& b) { return a.last < b.last; });
     for (const DraftMemory& memory : draft_.memories)
-      if (memory.kind == DraftMemory::captured && !memory.updates.empty())
+      if (memory.kind == Location::captured && !memory.updates.empty())
         program_.updated_captured.push_back(memory.index);
     program_.plan = make_plan(draft_, schedule_);
     program_.feeds = std::move(draft_.feeds);
@@ -107,16 +107,7 @@ class Emitter {
   Location location_of(const DraftValue& value) const {
     if (value.memory == kNone) return {};
     const DraftMemory& memory = draft_.memories[value.memory];
-    switch (memory.kind) {
-      case DraftMemory::variable:
-        return {Location::variable, memory.index, value.offset};
-      case DraftMemory::captured:
-        return {Location::captured, memory.index, value.offset};
-      case DraftMemory::feed:
-        return {Location::feed, memory.index, value.offset};
-      case DraftMemory::arena:
-        break;
-    }
+    if (memory.kind != Location::arena) return {memory.kind, memory.index, value.offset};
     const DraftMemory& owner = draft_.memories[schedule_.owners[value.memory]];
     if (owner.fetch != kNone) return {Location::fetch, owner.fetch, value.offset};
     return {Location::arena, schedule_.buffer_of[value.memory], value.offset};

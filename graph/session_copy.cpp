@@ -15,7 +15,8 @@ struct Source {
   std::size_t variable = 0;
 };
 
-[[noreturn]] void fail_unequal(const std::string& name, const Spec& here, const Spec& there) {
+void require_equal(const std::string& name, const Spec& here, const Spec& there) {
+  if (here == there) return;
   detail::refuse<ShapeError>("copy_from", "'" + name + "' is " + here.to_string() + " here, but " +
                                               there.to_string() + " in the others");
 }
@@ -41,8 +42,9 @@ void for_each_pair(const Parameters& to, const Parameters& from, const Match& ma
 }  // namespace
 
 // Locks in the order of addresses, so that two threads copying to and fro do not deadlock.
-Session::Impl::OpenBoth::OpenBoth(Impl& a, Impl& b) : first(std::less<>()(&a, &b) ? a : b) {
-  if (&a != &b) second.emplace(std::less<>()(&a, &b) ? b : a);
+Session::Impl::OpenBoth::OpenBoth(Pointer a, Pointer b, CallSite site)
+    : first(std::less<>()(&*a, &*b) ? a : b, site) {
+  if (&*a != &*b) second.emplace(std::less<>()(&*a, &*b) ? b : a, site);
 }
 
 void Session::Impl::require_values_of(const Impl& other) const {
@@ -55,19 +57,14 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
   std::vector<Source> values;
   for_each_pair(to, from, [&](const Parameters::Entry& here, const Tensor& there) {
     const std::size_t index = variable_index(here.tensor, "copy_from");
-    const Spec& spec = variables.declaration(index).spec;
-    const Spec& other = there.impl()->spec;
-    if (!(spec == other)) fail_unequal(here.name, spec, other);
+    require_equal(here.name, variables.declaration(index).spec, there.impl()->spec);
     if (!source) {
       detail::require_whole(*there.impl()->storage, "copy_from", detail::entry());
       values.push_back({index, there});
       return;
     }
     const std::size_t other_index = source->variable_index(there, "copy_from");
-    if (!source->variables.is_initialized(other_index))
-      detail::refuse("copy_from", "variable '" + source->variables.declaration(other_index).name +
-                                      "' has no value");
-    source->variables.require_whole(other_index);
+    source->variables.require_value(other_index, "copy_from");
     values.push_back({index, {}, other_index});
   });
   for (const Source& value : values) {
@@ -79,15 +76,13 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
 }
 
 void Session::copy_from(const Parameters& from, const Parameters& to, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  const std::shared_ptr<Impl> impl = impl_.shared();
+  const Impl::OpenVariables open(impl_, site);
   detail::require_any(to, "copy_from");
   detail::require_own(from, "copy_from");
-  if (!from.is_symbolic() && from.device().is_simulated() && !impl->device.is_simulated())
+  if (!from.is_symbolic() && from.device().is_simulated() && !open->device.is_simulated())
     detail::refuse<SimulatedRead>(
         "copy_from", "the parameters are on " + from.device().name() + " and have no values");
-  const Impl::OpenVariables open(*impl);
-  impl->copy_values(from.is_symbolic() ? &*impl : nullptr, from, to);
+  open->copy_values(from.is_symbolic() ? open.operator->() : nullptr, from, to);
 }
 
 void Session::copy_from(const Session& other, const Parameters& from, const Parameters& to,
@@ -96,7 +91,7 @@ void Session::copy_from(const Session& other, const Parameters& from, const Para
   const std::shared_ptr<Impl> impl = impl_.shared(), theirs = other.impl_.shared();
   detail::require_any(to, "copy_from");
   detail::require_own(from, "copy_from");
-  const Impl::OpenBoth open(*impl, *theirs);
+  const Impl::OpenBoth open(impl_, other.impl_, site);
   impl->require_values_of(*theirs);
   impl->copy_values(&*theirs, from, to);
 }
@@ -104,7 +99,7 @@ void Session::copy_from(const Session& other, const Parameters& from, const Para
 void Session::copy_from(const Session& other, CallSite site) {
   const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared(), from = other.impl_.shared();
-  const Impl::OpenBoth open(*impl, *from);
+  const Impl::OpenBoth open(impl_, other.impl_, site);
   impl->require_values_of(*from);
   const detail::SessionVariables& theirs = from->variables;
   const auto there = theirs.by_name(theirs.parameters, "copy_from");
@@ -117,11 +112,8 @@ void Session::copy_from(const Session& other, CallSite site) {
     if (found == there.end())
       detail::refuse("copy_from", "the other session has no '" + here.name + "'");
     const std::size_t index = found->second;
-    if (!(theirs.declaration(index).spec == here.spec))
-      fail_unequal(here.name, here.spec, theirs.declaration(index).spec);
-    if (!theirs.is_initialized(index))
-      detail::refuse("copy_from", "variable '" + here.name + "' has no value");
-    theirs.require_whole(index);
+    require_equal(here.name, here.spec, theirs.declaration(index).spec);
+    theirs.require_value(index, "copy_from");
     values.push_back({i, {}, index});
   }
   for (const Source& value : values) impl->variables.write(value.index, theirs, value.variable);

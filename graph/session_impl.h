@@ -2,7 +2,7 @@
 #include <atomic>
 #include <exception>
 #include <list>
-#include <unordered_map>
+#include <map>
 
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/lent_stream.h"
@@ -19,7 +19,7 @@ class InputFile;
 
 // State shared by a Session and its prepared steps. Functions without a lock argument take the
 // lock.
-class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
+class Session::Impl {
  public:
   Impl(const Graph& graph, const SessionOptions& options);
   ~Impl() { close_now(); }
@@ -76,15 +76,17 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   Tensors run_prepared(const Tensors& fetches, const Feeding& feeding,
                        std::span<const Tensor* const> values, std::shared_ptr<CachedProgram>& plan);
 
-  // Scope of an operation on variables. Holds the lock of an open session with all parameters in
-  // memory, and keeps the graph from growing. If an exception leaves the scope, memory obtained in
-  // it goes back.
+  // Scope of an operation on variables, for the user's line. Holds the lock of an open session with
+  // all parameters in memory, and keeps the graph from growing. If an exception leaves the scope,
+  // memory obtained in it goes back.
   class OpenVariables {
    public:
-    explicit OpenVariables(Impl& session);
+    OpenVariables(const Pointer& session, CallSite site);
     ~OpenVariables();
     OpenVariables(const OpenVariables&) = delete;
     OpenVariables& operator=(const OpenVariables&) = delete;
+
+    Impl* operator->() const noexcept { return session_.get(); }
 
     // Allocates variables that have no memory yet.
     void provide(std::span<const std::uint32_t> indices = {});
@@ -94,32 +96,30 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
     }
 
    private:
+    const detail::CallSiteScope scope_;
     const std::shared_ptr<Impl> session_;  // the handle may go meanwhile, in a watch call
     const Lock lock_;
     const GraphState::Reading reading_;
-    detail::SessionVariables& variables_;
     const int exceptions_ = std::uncaught_exceptions();
     std::vector<detail::SessionVariables::Added> added_;
   };
   // OpenVariables of two sessions, or of one.
   struct OpenBoth {
-    OpenBoth(Impl& a, Impl& b);
+    OpenBoth(Pointer a, Pointer b, CallSite site);  // copies: a handle may go in a watch call
     OpenVariables first;
     std::optional<OpenVariables> second;
   };
   std::size_t variable_index(const Tensor& variable, const char* what) const;
-  // The variables of these entries. Throws Error for entries of another graph.
-  using EntryLists = std::initializer_list<const std::vector<Parameters::Entry>*>;
-  std::vector<std::size_t> variable_indices(EntryLists lists, const char* what) const;
-  // Write and read a checkpoint, with the lock held.
-  void save(const std::string& file, const std::vector<std::size_t>& indices,
-            detail::RandomState random, const Resumable* loader = nullptr);
-  void restore(OpenVariables& open, const std::string& file,
-               const std::vector<std::size_t>& indices, detail::RandomState random,
-               Resumable* loader = nullptr);
-  // Write and read a checkpoint of all variables; take the lock.
-  void save_all(const std::string& file, const Resumable* loader);
-  void restore_all(const std::string& file, Resumable* loader);
+  using Indices = detail::SessionVariables::Indices;
+  // The variables of a set or scope. Throws Error for an empty one or one of another graph.
+  Indices variable_indices(const Parameters& parameters, const char* what, bool slots = true) const;
+  // With the lock held. Draws the initial values of those that have memory.
+  void draw_initial(const Indices& indices);
+  // Write and read a checkpoint of all variables, or of a set or scope (then without random state).
+  void save(OpenVariables& open, const std::string& file, const Parameters* parameters,
+            const Resumable* loader);
+  void restore(OpenVariables& open, const std::string& file, const Parameters* parameters,
+               bool slots, Resumable* loader);
   // Copies values of `from`, held by `source` (null: they are eager), with all locks held.
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
@@ -171,6 +171,9 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   // usable.
   void provide_arena(const memory::Plan& plan);
   void restore_arena() noexcept;  // the previous one
+  // As run_prepared(), with the lock held.
+  Tensors run_planned(const Tensors& fetches, const Feeding& feeding,
+                      std::span<const Tensor* const> given, std::shared_ptr<CachedProgram>& plan);
   // Allocates and checks everything before the first kernel; gives it back if that fails. `values`:
   // in the order of the plan's feeds.
   Tensors execute(const std::shared_ptr<CachedProgram>& plan,
@@ -190,10 +193,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
                           Tensors& copies) const;
 
-  struct KeyHash {
-    std::size_t operator()(const PlanKey& key) const noexcept;
-  };
-  std::unordered_map<PlanKey, Plans::iterator, KeyHash> plan_of_;
+  std::map<PlanKey, Plans::iterator> plan_of_;
   memory::Block* arena_ = nullptr;
   memory::Request arena_request_;  // the request that allocated it
   memory::Composition arena_composition_;

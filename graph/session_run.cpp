@@ -99,13 +99,6 @@ Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor*
   for (const std::size_t source : sources) placeholders.push_back(*given[source]);
 }
 
-std::size_t Session::Impl::KeyHash::operator()(const PlanKey& key) const noexcept {
-  std::uint64_t hash = key.size();
-  for (const std::int64_t word : key)
-    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15 ^ hash >> 29;
-  return hash;
-}
-
 std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     const Tensors& fetches, const Feeding& feeding, std::vector<Shape> shapes) {
   PlanKey key;
@@ -253,24 +246,15 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
 Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
   const Lock lock(*this);
   require_open();
-  const GraphState::Reading reading(graph.state());
   InlineVector<const Tensor*, 8> placeholders, values;
-  for (const Feed& feed : feeds) placeholders.push_back(&feed.placeholder);
+  for (const Feed& feed : feeds) {
+    placeholders.push_back(&feed.placeholder);
+    values.push_back(&feed.value);
+  }
+  const GraphState::Reading reading(graph.state());
   const Feeding feeding(graph.state(), {placeholders.data(), placeholders.size()});
-  std::vector<Shape> shapes;
-  for (const std::size_t source : feeding.sources) {
-    const Tensor& value = feeds[source].value;
-    detail::require_value(feeds[source].placeholder, value);
-    values.push_back(&value);
-    shapes.push_back(value.shape());
-  }
-  const std::shared_ptr<CachedProgram> plan =
-      find_or_make_plan(fetches, feeding, std::move(shapes));
-  try {
-    return execute(plan, {values.data(), values.size()});
-  } catch (const OutOfMemory& error) {
-    rethrow_with_hint(error, fetches, feeding, plan->shapes);
-  }
+  std::shared_ptr<CachedProgram> plan;
+  return run_planned(fetches, feeding, {values.data(), values.size()}, plan);
 }
 
 Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feeding,
@@ -282,6 +266,12 @@ Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feedi
     detail::refuse("prepare", "this step takes " + std::to_string(feeding.sources.size()) +
                                   " values and was given " + std::to_string(given.size()));
   const GraphState::Reading reading(graph.state());
+  return run_planned(fetches, feeding, given, plan);
+}
+
+Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feeding,
+                                   std::span<const Tensor* const> given,
+                                   std::shared_ptr<CachedProgram>& plan) {
   InlineVector<const Tensor*, 8> values;
   bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size();
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -290,22 +280,22 @@ Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feedi
     same = same && value.shape() == plan->shapes[i];
     values.push_back(&value);
   }
-  const auto run = [&](const std::shared_ptr<CachedProgram>& of) {
-    try {
-      return execute(of, {values.data(), values.size()});
-    } catch (const OutOfMemory& error) {
-      rethrow_with_hint(error, fetches, feeding, of->shapes);
-    }
-  };
-  if (same) return run(plan);
-  std::vector<Shape> shapes;
-  for (const Tensor* value : values) shapes.push_back(value->shape());
-  const std::shared_ptr<CachedProgram> found =
-      find_or_make_plan(fetches, feeding, std::move(shapes));
-  Tensors results = run(found);
-  found->graph_size = graph.state().nodes().size();
-  plan = found;
-  return results;
+  std::shared_ptr<CachedProgram> found;
+  if (!same) {
+    std::vector<Shape> shapes;
+    for (const Tensor* value : values) shapes.push_back(value->shape());
+    found = find_or_make_plan(fetches, feeding, std::move(shapes));
+  }
+  const std::shared_ptr<CachedProgram>& used = same ? plan : found;
+  try {
+    Tensors results = execute(used, {values.data(), values.size()});
+    if (same) return results;
+    found->graph_size = graph.state().nodes().size();
+    plan = std::move(found);
+    return results;
+  } catch (const OutOfMemory& error) {
+    rethrow_with_hint(error, fetches, feeding, used->shapes);
+  }
 }
 
 memory::Breakdown Session::Impl::memory() {

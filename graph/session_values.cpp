@@ -1,5 +1,4 @@
 // Variables of a session: initial values, assignment, checkpoints.
-#include <numeric>
 #include <vector>
 
 #include "ebb/core/base/error.h"
@@ -9,23 +8,24 @@
 
 namespace ebb {
 
-Session::Impl::OpenVariables::OpenVariables(Impl& session)
-    : session_(session.shared_from_this()),
-      lock_(session),
-      reading_(session.graph.state()),
-      variables_(session.variables) {
-  session.require_open();
+Session::Impl::OpenVariables::OpenVariables(const Pointer& session, CallSite site)
+    : scope_(site),
+      session_(session.shared()),
+      lock_(*session_),
+      reading_(session_->graph.state()) {
+  session_->require_open();
   provide();
 }
 
 Session::Impl::OpenVariables::~OpenVariables() {
   if (std::uncaught_exceptions() <= exceptions_) return;
-  for (auto added = added_.rbegin(); added != added_.rend(); ++added) variables_.release(*added);
+  for (auto added = added_.rbegin(); added != added_.rend(); ++added)
+    session_->variables.release(*added);
 }
 
 void Session::Impl::OpenVariables::provide(std::span<const std::uint32_t> indices) {
   added_.emplace_back();
-  added_.back() = variables_.allocate(indices);
+  added_.back() = session_->variables.allocate(indices);
 }
 
 std::size_t Session::Impl::variable_index(const Tensor& variable, const char* what) const {
@@ -35,98 +35,99 @@ std::size_t Session::Impl::variable_index(const Tensor& variable, const char* wh
       variable.impl()->node->attributes.get<VariableAttributes>().index);
 }
 
-std::vector<std::size_t> Session::Impl::variable_indices(EntryLists lists, const char* what) const {
-  std::vector<std::size_t> indices;
+Session::Impl::Indices Session::Impl::variable_indices(const Parameters& parameters,
+                                                       const char* what, bool slots) const {
+  detail::require_any(parameters, what);
+  std::vector<const std::vector<Parameters::Entry>*> lists = {&parameters.entries(),
+                                                              &parameters.states()};
+  if (slots) lists.push_back(&parameters.slots());
+  Indices indices;
   for (const auto* list : lists)
     for (const Parameters::Entry& entry : *list)
-      indices.push_back(variable_index(entry.tensor, what));
+      indices.push_back(static_cast<std::uint32_t>(variable_index(entry.tensor, what)));
   return indices;
 }
 
+void Session::Impl::draw_initial(const Indices& indices) {
+  for (const std::size_t index : indices)
+    if (variables.has_memory(index)) variables.draw_initial(index);
+}
+
 void Session::initialize(const Parameters& parameters, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  const std::shared_ptr<Impl> impl = impl_.shared();
-  const Impl::OpenVariables open(*impl);
-  detail::require_any(parameters, "initialize");
-  for (const std::size_t index : impl->variable_indices(
-           {&parameters.entries(), &parameters.states(), &parameters.slots()}, "initialize"))
-    if (impl->variables.has_memory(index)) impl->variables.draw_initial(index);
+  const Impl::OpenVariables open(impl_, site);
+  open->draw_initial(open->variable_indices(parameters, "initialize"));
 }
 
 void Session::initialize(CallSite site) {
-  const detail::CallSiteScope scope(site);
-  const std::shared_ptr<Impl> impl = impl_.shared();
-  const Impl::OpenVariables open(*impl);
-  for (std::size_t i = 0; i < impl->variables.size(); ++i)
-    if (impl->variables.has_memory(i)) impl->variables.draw_initial(i);
+  const Impl::OpenVariables open(impl_, site);
+  open->draw_initial(open->variables.indices());
 }
 
 Tensor Session::value(const Tensor& variable, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  const std::shared_ptr<Impl> impl = impl_.shared();
-  Impl::OpenVariables open(*impl);
-  const std::size_t index = impl->variable_index(variable, "value");
+  Impl::OpenVariables open(impl_, site);
+  const std::size_t index = open->variable_index(variable, "value");
   open.provide(index);
-  const VariableDeclaration& declaration = impl->variables.declaration(index);
-  if (!impl->variables.is_initialized(index))
-    detail::refuse("value", "variable '" + declaration.name + "' has no value");
-  impl->variables.require_whole(index);
-  Tensor copy = detail::allocate(declaration.spec, impl->device, memory::Category::temporary,
-                                 detail::tag("session value", site));
-  copy.impl()->storage->use_on(impl->stream.get());
-  impl->device.runtime().copy(impl->stream.get(), detail::data(copy), impl->variables.data(index),
+  open->variables.require_value(index, "value");
+  Tensor copy = detail::allocate(open->variables.declaration(index).spec, open->device,
+                                 memory::Category::temporary, detail::tag("session value", site));
+  copy.impl()->storage->use_on(open->stream.get());
+  open->device.runtime().copy(open->stream.get(), detail::data(copy), open->variables.data(index),
                               copy.bytes());
   return copy;
 }
 
 void Session::assign(const Tensor& variable, const Tensor& given, CallSite site) {
-  const detail::CallSiteScope scope(site);
   const Tensor value = given;  // a watch call may drop the caller's handle
-  const std::shared_ptr<Impl> impl = impl_.shared();
-  Impl::OpenVariables open(*impl);
-  const std::size_t index = impl->variable_index(variable, "assign");
-  const VariableDeclaration& declaration = impl->variables.declaration(index);
+  Impl::OpenVariables open(impl_, site);
+  const std::size_t index = open->variable_index(variable, "assign");
+  const VariableDeclaration& declaration = open->variables.declaration(index);
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
     detail::refuse<ShapeError>("assign", "variable '" + declaration.name + "' is " +
                                              declaration.spec.to_string() +
                                              " and cannot be set to " + value.to_string());
-  if (value.device().is_simulated() && !impl->device.is_simulated())
+  if (value.device().is_simulated() && !open->device.is_simulated())
     detail::refuse<SimulatedRead>("assign", "variable '" + declaration.name +
                                                 "' cannot be set to " + value.to_string() +
                                                 ", which has no values: the device is simulated");
   open.provide(index);
   detail::require_whole(*value.impl()->storage, "assign", site);
-  impl->variables.write(index, value);
+  open->variables.write(index, value);
 }
 
-void Session::Impl::save(const std::string& file, const std::vector<std::size_t>& indices,
-                         detail::RandomState random, const Resumable* loader) {
+void Session::Impl::save(OpenVariables& open, const std::string& file, const Parameters* parameters,
+                         const Resumable* loader) {
+  if (!parameters) variables.by_name(variables.all, "save");
+  const Indices indices = parameters ? variable_indices(*parameters, "save") : variables.indices();
   if (device.is_simulated())
     detail::refuse<SimulatedRead>("save",
                                   "the session's device is simulated: there are no values to save");
+  if (const std::int64_t random = graph.state().random_state(); !parameters && random >= 0)
+    open.provide(static_cast<std::size_t>(random));
   std::vector<safetensors::View> views;
   std::vector<HostView> values;
   for (const std::size_t index : indices) {
     const VariableDeclaration& declaration = variables.declaration(index);
     // A slot never needed is zero, which is also what reading a file without it gives.
     if (!variables.has_memory(index)) continue;
-    if (!variables.is_initialized(index))
-      detail::refuse("save", "variable '" + declaration.name + "' has no value");
-    variables.require_whole(index);
+    variables.require_value(index, "save");
     values.push_back(variables.view(index));
     views.push_back({declaration.name, declaration.spec, values.back().data()});
   }
-  detail::write_checkpoint(file, views, random, loader);
+  detail::write_checkpoint(
+      file, views, parameters ? detail::RandomState::left_out : detail::RandomState::saved, loader);
 }
 
 void Session::Impl::restore(OpenVariables& open, const std::string& file,
-                            const std::vector<std::size_t>& indices, detail::RandomState random,
-                            Resumable* loader) {
+                            const Parameters* parameters, bool slots, Resumable* loader) {
+  if (!parameters) variables.by_name(variables.all, "restore");
+  const Indices indices =
+      parameters ? variable_indices(*parameters, "restore", slots) : variables.indices();
   const safetensors::File checkpoint = detail::open_checkpoint(file);
   Resumable::Position position;
   if (loader) position = detail::loader_position(checkpoint, file, *loader);
   std::size_t total = 0;
-  for (const std::size_t index : indices) {
+  Indices needed;
+  for (const std::uint32_t index : indices) {
     const VariableDeclaration& declaration = variables.declaration(index);
     const safetensors::File::Entry* entry = checkpoint.find(declaration.name);
     if (!entry && declaration.category == memory::Category::parameter)
@@ -137,11 +138,8 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
                                                declaration.spec.to_string() + " in the graph and " +
                                                entry->spec.to_string() + " in " + file);
     total += declaration.spec.bytes();
+    if (entry) needed.push_back(index);
   }
-  std::vector<std::uint32_t> needed;
-  for (const std::size_t index : indices)
-    if (checkpoint.find(variables.declaration(index).name))
-      needed.push_back(static_cast<std::uint32_t>(index));
   open.provide(needed);
   // Everything is read before anything is written, so that a file that fails half-way changes
   // nothing. Slots that the file lacks are zero here.
@@ -165,71 +163,39 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
     else if (variables.has_memory(index))
       variables.zero(index);
   });
-  if (random == detail::RandomState::saved) detail::restore_generator(checkpoint);
+  if (!parameters) detail::restore_generator(checkpoint);
   if (loader) loader->resume(position);
 }
 
-void Session::Impl::save_all(const std::string& file, const Resumable* loader) {
-  OpenVariables open(*this);
-  variables.by_name(variables.all, "save");
-  if (const std::int64_t random = graph.state().random_state(); random >= 0)
-    open.provide(static_cast<std::size_t>(random));
-  std::vector<std::size_t> all(variables.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  save(file, all, detail::RandomState::saved, loader);
-}
-
-void Session::Impl::restore_all(const std::string& file, Resumable* loader) {
-  OpenVariables open(*this);
-  variables.by_name(variables.all, "restore");
-  std::vector<std::size_t> all(variables.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  restore(open, file, all, detail::RandomState::saved, loader);
-}
-
 void Session::save(const std::string& file, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  impl_.shared()->save_all(file, nullptr);
+  Impl::OpenVariables open(impl_, site);
+  open->save(open, file, nullptr, nullptr);
 }
 
 void Session::save(const std::string& file, const Resumable& loader, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  impl_->save_all(file, &loader);
+  Impl::OpenVariables open(impl_, site);
+  open->save(open, file, nullptr, &loader);
 }
 
 void Session::save(const std::string& file, const Parameters& parameters, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  const std::shared_ptr<Impl> impl = impl_.shared();
-  const Impl::OpenVariables open(*impl);
-  detail::require_any(parameters, "save");
-  impl->save(file,
-             impl->variable_indices(
-                 {&parameters.entries(), &parameters.states(), &parameters.slots()}, "save"),
-             detail::RandomState::left_out);
+  Impl::OpenVariables open(impl_, site);
+  open->save(open, file, &parameters, nullptr);
 }
 
 void Session::restore(const std::string& file, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  impl_->restore_all(file, nullptr);
+  Impl::OpenVariables open(impl_, site);
+  open->restore(open, file, nullptr, true, nullptr);
 }
 
 void Session::restore(const std::string& file, Resumable& loader, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  impl_->restore_all(file, &loader);
+  Impl::OpenVariables open(impl_, site);
+  open->restore(open, file, nullptr, true, &loader);
 }
 
 void Session::restore(const std::string& file, const Parameters& parameters,
                       const RestoreOptions& options, CallSite site) {
-  const detail::CallSiteScope scope(site);
-  const std::shared_ptr<Impl> impl = impl_.shared();
-  Impl::OpenVariables open(*impl);
-  detail::require_any(parameters, "restore");
-  static const std::vector<Parameters::Entry> kNone;
-  impl->restore(open, file,
-                impl->variable_indices({&parameters.entries(), &parameters.states(),
-                                        options.slots ? &parameters.slots() : &kNone},
-                                       "restore"),
-                detail::RandomState::left_out);
+  Impl::OpenVariables open(impl_, site);
+  open->restore(open, file, &parameters, options.slots, nullptr);
 }
 
 }  // namespace ebb

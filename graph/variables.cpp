@@ -11,15 +11,15 @@ namespace ebb::detail {
 
 using memory::Category;
 
-SessionVariables::Missing SessionVariables::missing(std::span<const std::uint32_t> others) const {
+SessionVariables::Added SessionVariables::missing(std::span<const std::uint32_t> others) const {
   const auto& declared = graph_.variables();
-  Missing missing;
+  Added missing;
   for (std::size_t i = looked_at_; i < declared.size(); ++i)
     if (declared[i].category == Category::parameter && !has_memory(i))
-      missing.parameters.push_back(static_cast<std::uint32_t>(i));
+      missing.parameters.indices.push_back(static_cast<std::uint32_t>(i));
   for (const std::uint32_t index : others)
     if (declared[index].category != Category::parameter && !has_memory(index))
-      missing.slots.push_back(index);
+      missing.slots.indices.push_back(index);
   return missing;
 }
 
@@ -30,41 +30,35 @@ std::size_t SessionVariables::rounded_bytes(std::span<const std::uint32_t> indic
 }
 
 std::size_t SessionVariables::reserved_bytes_with(std::span<const std::uint32_t> others) const {
-  const Missing added = missing(others);
+  const Added added = missing(others);
   const memory::Profile& profile = runtime_.profile();
-  return reserved_bytes_ + profile.in_pages(rounded_bytes(added.parameters)) +
-         profile.in_pages(rounded_bytes(added.slots));
+  return reserved_bytes_ + profile.in_pages(rounded_bytes(added.parameters.indices)) +
+         profile.in_pages(rounded_bytes(added.slots.indices));
 }
 
 std::size_t SessionVariables::bytes_beyond_plans() const {
-  std::vector<std::uint32_t> all(size());
-  std::iota(all.begin(), all.end(), 0U);
-  const Missing added = missing(all);
+  const Indices all = indices();
+  const Added added = missing(all);
   const memory::Profile& profile = runtime_.profile();
   return reserved_bytes_with(all) -
-         profile.in_pages(parameter_bytes_ + rounded_bytes(added.parameters)) -
-         profile.in_pages(slot_bytes_ + rounded_bytes(added.slots));
+         profile.in_pages(parameter_bytes_ + rounded_bytes(added.parameters.indices)) -
+         profile.in_pages(slot_bytes_ + rounded_bytes(added.slots.indices));
+}
+
+SessionVariables::Indices SessionVariables::indices() const {
+  Indices all(size());
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
 }
 
 SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t> others) {
-  const auto& declared = graph_.variables();
-  const auto [parameters, slots] = missing(others);
-  Added added{.indices = parameters};
-  added.indices.insert(added.indices.end(), slots.begin(), slots.end());
-  added.parameters = segment(parameters, "session parameters");
+  Added added = missing(others);
   try {
-    added.slots = segment(slots, "session optimizer state");
-    values_.resize(declared.size());
-  } catch (...) {
-    pool_.free(added.slots);
-    pool_.free(added.parameters);
-    throw;
-  }
-  lay_out(parameters, added.parameters);
-  lay_out(slots, added.slots);
-  looked_at_ = declared.size();
-  try {
-    for (const std::uint32_t index : slots) begin(index);
+    values_.resize(size());
+    provide(added.parameters, "session parameters");
+    provide(added.slots, "session optimizer state");
+    looked_at_ = size();
+    for (const std::uint32_t index : added.slots.indices) begin(index);
   } catch (...) {
     release(added);
     throw;
@@ -73,26 +67,27 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
 }
 
 void SessionVariables::release(const Added& added) noexcept {
-  for (const std::uint32_t index : added.indices) {
-    const bool is_parameter = declaration(index).category == Category::parameter;
-    (is_parameter ? parameter_bytes_ : slot_bytes_) -= rounded_bytes(declaration(index));
-    if (values_[index].torn_by) --tears_;
-    values_[index] = {};
-    if (is_parameter) looked_at_ = std::min<std::size_t>(looked_at_, index);
+  for (const Segment* segment : {&added.slots, &added.parameters}) {
+    if (!segment->block) continue;
+    for (const std::uint32_t index : segment->indices) {
+      if (values_[index].torn_by) --tears_;
+      values_[index] = {};
+    }
+    (segment == &added.parameters ? parameter_bytes_ : slot_bytes_) -=
+        rounded_bytes(segment->indices);
+    reserved_bytes_ -= runtime_.profile().in_pages(segment->block->allocated_bytes());
+    pool_.free(segment->block);
   }
-  for (memory::Block* block : {added.slots, added.parameters}) {
-    if (block) reserved_bytes_ -= runtime_.profile().in_pages(block->allocated_bytes());
-    pool_.free(block);
-  }
+  for (const std::uint32_t index : added.parameters.indices)
+    looked_at_ = std::min<std::size_t>(looked_at_, index);
 }
 
-memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
-                                         const char* purpose) {
-  if (indices.empty()) return nullptr;
+void SessionVariables::provide(Segment& segment, const char* purpose) {
+  if (segment.indices.empty()) return;
   memory::Request request{.purpose = purpose};
   memory::Composition composition;
   std::size_t largest = 0;
-  for (const std::uint32_t index : indices) {
+  for (const std::uint32_t index : segment.indices) {
     const VariableDeclaration& variable = declaration(index);
     const std::size_t each = rounded_bytes(variable);
     const memory::Tag asks = tag(name(variable.category), variable.site);
@@ -104,21 +99,15 @@ memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
     composition.split[static_cast<std::size_t>(variable.category)] += each;
     composition.holders.push_back({asks, each, 1});
   }
-  request.category = declaration(indices[0]).category;
-  return pool_.allocate(request, std::move(composition));
-}
-
-void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
-                               const memory::Block* block) noexcept {
-  if (!block) return;
-  reserved_bytes_ += runtime_.profile().in_pages(block->allocated_bytes());
+  request.category = declaration(segment.indices[0]).category;
+  segment.block = pool_.allocate(request, std::move(composition));
   std::size_t offset = 0;
-  for (const std::uint32_t index : indices) {
-    values_[index] = {block, offset, true, false};
+  for (const std::uint32_t index : segment.indices) {
+    values_[index] = {segment.block, offset};
     offset += rounded_bytes(declaration(index));
-    const bool is_parameter = declaration(index).category == Category::parameter;
-    (is_parameter ? parameter_bytes_ : slot_bytes_) += rounded_bytes(declaration(index));
   }
+  (request.category == Category::parameter ? parameter_bytes_ : slot_bytes_) += offset;
+  reserved_bytes_ += runtime_.profile().in_pages(segment.block->allocated_bytes());
 }
 
 std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable) const noexcept {
@@ -197,6 +186,13 @@ void SessionVariables::is_set(std::size_t index) noexcept {
 
 void SessionVariables::tear(std::size_t index, const char* by) noexcept {
   if (!std::exchange(values_[index].torn_by, by)) ++tears_;
+}
+
+void SessionVariables::require_value(std::size_t index, const char* what) const {
+  if (!is_initialized(index))
+    refuse(what, "variable '" + declaration(index).name + "' has no value");
+  const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
+  if (tears_) require_whole(indices);
 }
 
 void SessionVariables::require_whole(std::span<const std::uint32_t> indices) const {

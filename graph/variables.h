@@ -21,11 +21,15 @@ class SessionVariables {
                    std::uint64_t random_key)
       : graph_(graph), runtime_(runtime), stream_(stream), pool_(pool), random_key_(random_key) {}
 
+  using Indices = std::vector<std::uint32_t>;
+  // Variables that share a block of the pool, one behind the other.
+  struct Segment {
+    memory::Block* block = nullptr;
+    Indices indices = {};
+  };
   // Result of allocate().
   struct Added {
-    memory::Block* parameters = nullptr;
-    memory::Block* slots = nullptr;
-    std::vector<std::uint32_t> indices = {};
+    Segment parameters, slots;
   };
   // Allocates every parameter declared so far and these other variables, which then have values.
   // Throws OutOfMemory, and Error if the device fails; nothing has changed then.
@@ -47,6 +51,7 @@ class SessionVariables {
   // plan counts two segments, but there may be more.
   std::size_t bytes_beyond_plans() const;
 
+  Indices indices() const;  // of all declared variables
   // Number of declared variables, with or without memory.
   std::size_t size() const noexcept { return graph_.variables().size(); }
   const VariableDeclaration& declaration(std::size_t index) const {
@@ -57,7 +62,7 @@ class SessionVariables {
   enum Which : bool { all, parameters };
   std::unordered_map<std::string_view, std::size_t> by_name(Which which, const char* what) const;
   bool has_memory(std::size_t index) const noexcept {
-    return index < values_.size() && values_[index].has_memory;
+    return index < values_.size() && values_[index].block != nullptr;
   }
   bool is_initialized(std::size_t index) const noexcept {
     return index < values_.size() && values_[index].initialized;
@@ -70,10 +75,9 @@ class SessionVariables {
   std::size_t tears() const noexcept { return tears_; }
   // Throws Error if one of these is torn.
   void require_whole(std::span<const std::uint32_t> indices) const;
-  void require_whole(std::size_t index) const {
-    const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
-    if (tears_) require_whole(indices);
-  }
+
+  // Throws Error in the name of `what` if the variable has no value or is torn.
+  void require_value(std::size_t index, const char* what) const;
 
   // The functions below need variables with memory, and run in the order of the session's stream.
   std::byte* data(std::size_t index) const noexcept {
@@ -92,24 +96,19 @@ class SessionVariables {
   void zero(std::size_t index);
 
  private:
-  // Variables without memory.
-  struct Missing {
-    std::vector<std::uint32_t> parameters, slots;
-  };
-  Missing missing(std::span<const std::uint32_t> others) const;
+  // What allocate() would add, still without blocks.
+  Added missing(std::span<const std::uint32_t> others) const;
   std::size_t rounded_bytes(std::span<const std::uint32_t> indices) const noexcept;
   struct Value {
     const memory::Block* block = nullptr;
     std::size_t offset = 0;
-    bool has_memory = false;
     bool initialized = false;
     const char* torn_by = nullptr;
   };
   // Notes that all of the variable is set.
   void is_set(std::size_t index) noexcept;
-  // Allocates one segment for these variables; lay_out() gives each its offset in it.
-  memory::Block* segment(std::span<const std::uint32_t> indices, const char* purpose);
-  void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) noexcept;
+  // Allocates a segment's block and gives each of its variables an offset there.
+  void provide(Segment& segment, const char* purpose);
   bool is_random_state(std::size_t index) const noexcept {
     return static_cast<std::int64_t>(index) == graph_.random_state();
   }

@@ -45,6 +45,11 @@ struct Holding final : BlockNode {
   bool is_busy = false;  // a thread is changing it, and drops it if the pool closes; under
                          // `mapping`
 
+  /// Whether its bytes count as allocated: it is held or resting.
+  bool is_counted() const noexcept {
+    const Presence now = presence.load(std::memory_order_acquire);
+    return now == Presence::held || now == Presence::resting;
+  }
   /// The operator that asked, or the purpose of a block for several nodes.
   Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
   void serve(const Request& request) noexcept {
@@ -187,6 +192,10 @@ struct AllocatorState {
   bool move_cushion(PoolState& pool, std::size_t addresses, Refusal& refusal) noexcept;
 
   // Without a lock.
+  /// Calls attempt(refusal) under `mapping` until it succeeds, and finds memory in between. Throws
+  /// OutOfMemory when nothing helps; `pool` is null if the cache is asked.
+  template <class Attempt>
+  void obtain(const Request& request, PoolState* pool, const Attempt& attempt);
   /// Tags that hold most allocated bytes, largest first.
   std::vector<Holder> holders(std::size_t most);
   Fragmentation fragmentation();
@@ -235,5 +244,19 @@ class Relief {
   const Request& request_;
   Stage stage_ = Stage::preallocated;
 };
+
+template <class Attempt>
+void AllocatorState::obtain(const Request& request, PoolState* pool, const Attempt& attempt) {
+  if (request.bytes > kMostBytes) refuse(request, {}, pool);
+  Relief relief(*this, pool, request);
+  for (;;) {
+    Refusal refusal;
+    {
+      const Guard guard(mapping);
+      if (attempt(refusal)) return;
+    }
+    if (!relief.find(refusal)) refuse(request, refusal, pool);
+  }
+}
 
 }  // namespace ebb::memory::detail

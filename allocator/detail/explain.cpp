@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
-#include <new>
 #include <string_view>
 #include <tuple>
 
@@ -107,11 +106,8 @@ std::vector<Holder> AllocatorState::holders(std::size_t most) {
     const Guard mapping_guard(mapping);  // pools change under both
     const Guard guard(lock);
     for (const PoolState* pool : pools)
-      for (const auto& [age, holding] : pool->holdings) {
-        const auto presence = holding.presence.load(std::memory_order_relaxed);
-        if (presence == Holding::Presence::held || presence == Holding::Presence::resting)
-          add_holding(holding, seen);
-      }
+      for (const auto& [age, holding] : pool->holdings)
+        if (holding.is_counted()) add_holding(holding, seen);
   }
   for (const Holder& each : seen) by_tag.add(each);
   return by_tag.largest(most);
@@ -184,15 +180,16 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
 }
 
 void AllocatorState::tell_observer(const OutOfMemory& refused) noexcept {
-  if (!observes_out_of_memory()) return;
+  const auto observer = out_of_memory_observer();
+  if (!observer) return;
   try {
     OutOfMemoryReport report{refused.facts(), holders(kNoLimit), nullptr};
     {
       const Guard guard(lock);
       report.recorder = recorder;
     }
-    observe_out_of_memory(report);
-  } catch (const std::bad_alloc&) {  // the OutOfMemory itself is thrown
+    (*observer)(report);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the OutOfMemory itself is thrown
   }
 }
 
@@ -208,7 +205,6 @@ namespace {
 struct Observed {
   std::mutex mutex;
   std::shared_ptr<const OutOfMemoryObserver> observer;  // guarded by the mutex
-  std::atomic<bool> any = false;
 };
 Observed& observed() noexcept {
   static Observed observed;
@@ -217,22 +213,14 @@ Observed& observed() noexcept {
 }  // namespace
 
 void set_out_of_memory_observer(OutOfMemoryObserver observer) {
-  const bool any = static_cast<bool>(observer);
-  auto next = any ? std::make_shared<const OutOfMemoryObserver>(std::move(observer)) : nullptr;
+  auto next = observer ? std::make_shared<const OutOfMemoryObserver>(std::move(observer)) : nullptr;
   const std::lock_guard lock(observed().mutex);
   observed().observer.swap(next);
-  observed().any = any;
 }
 
-bool observes_out_of_memory() noexcept { return observed().any; }
-
-void observe_out_of_memory(const OutOfMemoryReport& report) noexcept {
-  std::shared_ptr<const OutOfMemoryObserver> observer;
-  {
-    const std::lock_guard lock(observed().mutex);
-    observer = observed().observer;
-  }
-  if (observer) (*observer)(report);
+std::shared_ptr<const OutOfMemoryObserver> out_of_memory_observer() noexcept {
+  const std::lock_guard lock(observed().mutex);
+  return observed().observer;
 }
 
 }  // namespace ebb::memory::detail

@@ -239,13 +239,12 @@ void Heap::add_segment(void* base, std::size_t segment_bytes, std::size_t bytes,
   list(node);
 }
 
-Segments::iterator Heap::drop(Segments::iterator segment) noexcept {
+void Heap::drop(Segments::iterator segment) noexcept {
   assert(segment->second.is_idle());
   BlockNode* node = segment->second.first;
   unlist(node);
   const auto next = segments_.erase(segment);
   retire(node, next == segments_.end() ? nullptr : next->second.first);
-  return next;
 }
 
 Heap::Row Heap::find_row(std::size_t bytes) noexcept {

@@ -71,7 +71,7 @@ class Heap {
     add_segment(base, segment_bytes, bytes, true);
   }
   /// Drops a segment that is one idle node; the caller owns its range again.
-  Segments::iterator drop(Segments::iterator segment) noexcept;
+  void drop(Segments::iterator segment) noexcept;
 
   /// A hole and its free neighbours, where a block would fit once the hole has memory.
   struct Row {

@@ -41,15 +41,15 @@ bool AllocatorState::shrink(PoolState& pool, Holding& holding, std::size_t pages
 }
 
 bool AllocatorState::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
-  const bool has_memory = holding.presence != Holding::Presence::away &&
-                          holding.presence != Holding::Presence::suspended;
-  std::size_t left = has_memory ? holding.pages : 0;
+  const bool was_counted = holding.is_counted();
+  const bool was_stuck = holding.presence == Holding::Presence::stuck;
+  std::size_t left = was_counted || was_stuck ? holding.pages : 0;
   const bool had_pages = left > 0;
-  if (holding.presence == Holding::Presence::stuck) refused_by_device -= left;
+  if (was_stuck) refused_by_device -= left;
   holding.is_busy = true;
   {
     const Guard guard(lock);
-    if (has_memory && holding.presence != Holding::Presence::stuck) uncount(pool, holding);
+    if (was_counted) uncount(pool, holding);
     watchers.sink_to(ledger.allocated());
     holding.presence.store(Holding::Presence::stuck, std::memory_order_relaxed);
   }

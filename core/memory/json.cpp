@@ -1,12 +1,15 @@
 // All JSON that the library writes: comparisons, figures, recordings and snapshots.
 #include "ebb/core/memory/json.h"
 
-#include <charconv>
+#include <spdlog/fmt/fmt.h>
+
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison.h"
@@ -109,40 +112,6 @@ class TagTable {
   std::map<std::tuple<std::string_view, std::string_view, std::uint32_t>, std::size_t> indices_;
   Json tags_ = Json::array();
 };
-
-// Writes rows of numbers in large pieces.
-class Rows {
- public:
-  explicit Rows(const detail::Writer& write) : write_(write) {}
-
-  template <class... Numbers>
-  void add(Numbers... numbers) {
-    text_ += is_first_ ? "\n[" : ",\n[";
-    is_first_ = false;
-    (put(numbers), ...);
-    text_.back() = ']';
-    if (text_.size() > kPiece) flush();
-  }
-  void flush() {
-    write_(text_);
-    text_.clear();
-  }
-
- private:
-  static constexpr std::size_t kPiece = 1 << 20;
-
-  template <class Number>
-  void put(Number number) {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-    text_.append(digits, end);
-    text_ += ',';
-  }
-
-  const detail::Writer& write_;
-  std::string text_;
-  bool is_first_ = true;
-};
 }  // namespace
 
 std::string Comparison::json() const {
@@ -190,13 +159,17 @@ void detail::write_recording(std::string_view device, const EventLog::Reading& r
       -1);
   text.back() = ',';  // reopens the object
   write(text + "\"events\":[");
-  Rows rows(write);
-  for (const Event& event : reading.events)
-    rows.add(event.nanoseconds, static_cast<int>(event.kind),
-             reinterpret_cast<std::uintptr_t>(event.address), event.bytes,
-             static_cast<int>(event.category), static_cast<int>(event.before),
-             tags.index_of(event));
-  rows.flush();
+  constexpr std::size_t kPieceBytes = 1 << 20;
+  text.clear();
+  for (const Event& event : reading.events) {
+    fmt::format_to(std::back_inserter(text), "{}\n[{},{},{},{},{},{},{}]",
+                   &event == reading.events.data() ? "" : ",", event.nanoseconds,
+                   static_cast<int>(event.kind), reinterpret_cast<std::uintptr_t>(event.address),
+                   event.bytes, static_cast<int>(event.category), static_cast<int>(event.before),
+                   tags.index_of(event));
+    if (text.size() > kPieceBytes) write(std::exchange(text, {}));
+  }
+  write(text);
   write("]}\n");
 }
 

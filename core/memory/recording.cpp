@@ -47,17 +47,6 @@ void Recording::write_json(const std::string& path) const {
   file.commit();
 }
 
-namespace {
-// Does not throw, as an OutOfMemory is about to be thrown.
-void log_failure(const std::exception& problem) noexcept {
-  try {
-    ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +
-                             std::string(problem.what()));
-  } catch (...) {  // NOLINT: there is nobody left to tell
-  }
-}
-}  // namespace
-
 void snapshot_on_out_of_memory(std::string path) {
   if (path.empty()) {
     detail::set_out_of_memory_observer({});
@@ -71,7 +60,8 @@ void snapshot_on_out_of_memory(std::string path) {
                              [&](std::string_view text) { file.write(text.data(), text.size()); });
       file.commit();
     } catch (const std::exception& problem) {
-      log_failure(problem);
+      ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +
+                               std::string(problem.what()));
     }
   });
 }

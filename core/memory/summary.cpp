@@ -82,10 +82,8 @@ std::string summary(const Device& device, std::size_t most_holders) {
   text += line(text.empty() ? heading : "", std::string("now"), std::string("at most"),
                std::string("in all"), std::string("at the peak"));
   text += line("requested", stats.requested);
-  text += left("allocated", kLabel) + right(figure(stats.allocated.current), kFigure) +
-          right(figure(stats.allocated.peak), kFigure) +
-          right(figure(stats.allocated.total), kFigure) +
-          right(figure(stats.allocated.peak), kFigure) + "\n";
+  text += line("allocated", figure(stats.allocated.current), figure(stats.allocated.peak),
+               figure(stats.allocated.total), figure(stats.allocated.peak));
   text += categories(stats);
   text += line("reserved", stats.reserved);
   text += "\n" + left("device", kLabel) + figure(stats.device_free) + " free of " +

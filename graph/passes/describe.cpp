@@ -1,3 +1,4 @@
+#include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
@@ -7,22 +8,12 @@ namespace {
 std::string name_of(const Draft& draft, const DraftOperand& operand) {
   if (operand.value.memory == kNone) return "-";
   const DraftMemory& memory = draft.memories[operand.value.memory];
-  std::string text;
-  switch (memory.kind) {
-    case DraftMemory::arena:
-      text = memory.slot_of == kNone ? "%" + std::to_string(memory.producer)
-                                     : draft.feeds[memory.slot_of]->extra->name;
-      break;
-    case DraftMemory::variable:
-      text = draft.graph->variables()[memory.index].name;
-      break;
-    case DraftMemory::captured:
-      text = "captured" + std::to_string(memory.index);
-      break;
-    case DraftMemory::feed:
-      text = draft.feeds[memory.index]->extra->name;
-      break;
-  }
+  const Index feed = memory.kind == Location::feed ? memory.index : memory.slot_of;
+  std::string text = feed != kNone ? draft.feeds[feed]->extra->name
+                     : memory.kind == Location::variable
+                         ? draft.graph->variables()[memory.index].name
+                     : memory.kind == Location::captured ? "captured" + std::to_string(memory.index)
+                                                         : "%" + std::to_string(memory.producer);
   if (!memory.updates.empty()) text += "@" + std::to_string(operand.version);
   if (operand.value.offset) text += "+" + std::to_string(operand.value.offset);
   return text;
@@ -38,8 +29,7 @@ std::string describe(const Draft& draft) {
     text += std::to_string(s) + ": " + step.node->op->name;
     for (const DraftOperand& output : draft.outputs_of(step))
       text += " " + draft.specs[output.spec].to_string();
-    text += std::string(" (") + step.node->site.file + ":" + std::to_string(step.node->site.line) +
-            "):";
+    text += at(step.node->site) + ":";
     for (const DraftOperand& input : draft.inputs_of(step)) text += " " + name_of(draft, input);
     if (!draft.first_edge.empty() && draft.first_edge[s] < draft.first_edge[s + 1]) {
       text += "; before";

@@ -8,6 +8,7 @@
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
 #include "ebb/graph/placement.h"
+#include "ebb/graph/program.h"
 
 namespace ebb::detail {
 
@@ -20,6 +21,7 @@ struct DraftNode {
   Index first_output = 0;  // into Draft::specs and Draft::values
   bool runs = false;       // if not, only its shape is wanted
   bool is_input = false;   // simplify: output 0 is input 0, nothing runs
+  Index feed = kNone;      // infer: of a placeholder, into Draft::feeds
   IndexSet read = {};      // outputs whose values are read
 };
 
@@ -43,8 +45,7 @@ struct Update {
 // Something with an address. Versions are the graph's (lineage.h); a version whose update is not in
 // this run does not exist in it.
 struct DraftMemory {
-  enum Kind : std::uint8_t { arena, variable, captured, feed };
-  Kind kind = arena;
+  Location::Kind kind = Location::arena;  // or variable, captured, feed
   memory::Category category = memory::Category::temporary;
   Index index = 0;  // of the variable, captured tensor or feed
   std::size_t bytes = 0;
@@ -110,6 +111,11 @@ struct Draft {
   const DraftNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
   Index output_of(const Node::Source& source) const noexcept {
     return at(*source.producer).first_output + source.output;
+  }
+  Specs input_specs(const Node& node) const {
+    Specs in;
+    for (const Node::Source& source : node.inputs) in.push_back(specs[output_of(source)]);
+    return in;
   }
   std::span<const DraftOperand> inputs_of(const DraftStep& step) const noexcept {
     return {operands.data() + step.first_operand, step.inputs};

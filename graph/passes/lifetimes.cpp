@@ -62,14 +62,14 @@ class Lifetimes {
     schedule_.workspace_buffer.assign(draft_.steps.size(), kNone);
     for (Index m = 0; m < draft_.memories.size(); ++m) {
       const DraftMemory& memory = draft_.memories[m];
-      if (memory.kind != DraftMemory::arena || schedule_.owners[m] != m || memory.fetch != kNone)
+      if (memory.kind != Location::arena || schedule_.owners[m] != m || memory.fetch != kNone)
         continue;
       if (memory.slot_of != kNone && !is_used(m)) continue;
       const Schedule::Life& life = schedule_.lives[m];
       schedule_.buffer_of[m] = add(memory.bytes, life.first, life.last, schedule_.categories[m]);
     }
     for (Index m = 0; m < draft_.memories.size(); ++m)
-      if (draft_.memories[m].kind == DraftMemory::arena)
+      if (draft_.memories[m].kind == Location::arena)
         schedule_.buffer_of[m] = schedule_.buffer_of[schedule_.owners[m]];
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const Index s = schedule_.order[now];
@@ -101,7 +101,7 @@ class Lifetimes {
     if (input.value.memory == kNone) return false;
     const Index owner = schedule_.owners[input.value.memory];
     const DraftMemory& memory = draft_.memories[owner];
-    if (memory.kind != DraftMemory::arena || memory.fetch != kNone) return false;
+    if (memory.kind != Location::arena || memory.fetch != kNone) return false;
     if (schedule_.lives[owner].last != now || input.value.offset != 0) return false;
     if (memory.bytes != draft_.specs[input.spec].bytes()) return false;
     const std::span<const DraftOperand> inputs = draft_.inputs_of(step);

@@ -66,7 +66,7 @@ bool updates_state(const Draft& draft, const DraftStep& step) {
   for (std::size_t j = 0; j < inputs.size(); ++j)
     if (step.node->op->updates.has(j) &&
         (inputs[j].value.memory == kNone ||
-         draft.memories[inputs[j].value.memory].kind == DraftMemory::arena))
+         draft.memories[inputs[j].value.memory].kind == Location::arena))
       return false;
   return true;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
@@ -49,7 +50,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   plan.lower_bound_bytes = held + layout.lower_bound_bytes;
   plan.naive_bytes = held;
   for (const DraftMemory& memory : draft.memories)
-    if (memory.kind == DraftMemory::arena && memory.fetch == kNone)
+    if (memory.kind == Location::arena && memory.fetch == kNone)
       plan.naive_bytes += profile.rounded(memory.bytes);
   for (const std::size_t bytes : schedule.workspace) {
     plan.naive_bytes += profile.rounded(bytes);
@@ -71,8 +72,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
     plan.by_category[i] += plan.arena_by_category[i];
   if (layout.peak_step < schedule.order.size()) {
     plan.peak_tag = tag_of(draft, schedule, layout.peak_step);
-    plan.peak_node = std::string(plan.peak_tag.operator_name) + " (" + plan.peak_tag.file + ":" +
-                     std::to_string(plan.peak_tag.line) + ")";
+    plan.peak_node = plan.peak_tag.operator_name + at({plan.peak_tag.file, plan.peak_tag.line});
   }
   keep_largest(plan.arena_holders);
   return plan;

@@ -38,7 +38,7 @@ class Resolver {
     } else if (node.op == &variable_op) {
       const auto index = static_cast<Index>(node.attributes.get<VariableAttributes>().index);
       draft_.variables.push_back(index);
-      value.memory = new_memory({.kind = DraftMemory::variable, .index = index});
+      value.memory = new_memory({.kind = Location::variable, .index = index});
     } else if (node.op == &captured_op) {
       capture(node, value);
     } else if (node.op->view || item.is_input) {
@@ -51,19 +51,12 @@ class Resolver {
 
   // A feed is read in place or, in a captured program, from a slot of its own in the arena.
   void feed(const DraftNode& item, DraftValue& value) {
-    const Index index = feed_of(*item.node);
     const std::size_t bytes = draft_.specs[item.first_output].bytes();
     if (!draft_.runtime->profile().captures_programs)
-      value.memory = new_memory({.kind = DraftMemory::feed, .index = index});
+      value.memory = new_memory({.kind = Location::feed, .index = item.feed});
     else if (bytes > 0)
       value.memory =
-          new_memory({.category = memory::Category::input, .bytes = bytes, .slot_of = index});
-  }
-
-  Index feed_of(const Node& node) {
-    if (feeds_.empty())
-      for (Index i = 0; i < draft_.feeds.size(); ++i) feeds_.emplace(draft_.feeds[i], i);
-    return feeds_.at(&node);
+          new_memory({.category = memory::Category::input, .bytes = bytes, .slot_of = item.feed});
   }
 
   // Captured tensors that share memory have one DraftMemory, the first tensor's.
@@ -74,7 +67,7 @@ class Resolver {
       return;
     }
     value.memory = new_memory(
-        {.kind = DraftMemory::captured, .index = static_cast<Index>(draft_.captured.size())});
+        {.kind = Location::captured, .index = static_cast<Index>(draft_.captured.size())});
     draft_.captured.push_back(&node);
   }
 
@@ -161,7 +154,7 @@ class Resolver {
       copy(fetch);
     if (draft_.runtime->profile().captures_programs) return;  // captures need fixed addresses
     DraftMemory& fetched = draft_.memories[fetch.value.memory];
-    if (fetched.kind == DraftMemory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
+    if (fetched.kind == Location::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
         fetched.bytes == draft_.specs[fetch.spec].bytes())
       fetched.fetch = f;
   }
@@ -184,7 +177,6 @@ class Resolver {
   }
 
   Draft& draft_;
-  std::unordered_map<const Node*, Index> feeds_;
   std::vector<Spec> inputs_;
 };
 

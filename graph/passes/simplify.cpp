@@ -31,9 +31,7 @@ void simplify(Draft& draft) {
     if (!item.runs || !node.op->is_identity) continue;
     const Index input = draft.output_of(node.inputs[0]);
     if (written[item.first_output] || written[input]) continue;
-    Specs in;
-    for (const Node::Source& source : node.inputs)
-      in.push_back(draft.specs[draft.output_of(source)]);
+    const Specs in = draft.input_specs(node);
     const MemoryQuery query{{in.data(), in.size()},
                             {draft.specs.data() + item.first_output, node.outputs.size()},
                             &node.attributes};

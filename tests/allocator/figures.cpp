@@ -44,10 +44,10 @@ TEST_CASE("the figures of a device are the sums over its pools and its cache, th
     const auto [block, pool, model] = live.back();
     live.pop_back();
     const std::size_t bytes = block->requested_bytes();
-    const Category from = block->category(), to = random.category();
+    const Category from = block->category(), to = pool ? from : random.category();
     for (Model* each : {&device, model})
       if (each) each->recategorise(bytes, from, to), each->free(bytes, to);
-    pool ? pool->recategorise(block, to) : allocator.recategorise(block, to);
+    if (!pool) allocator.recategorise(block, to);
     pool ? pool->free(block) : allocator.free(block);
   };
   for (int i = 0; i < 100'000; ++i) {

@@ -97,11 +97,6 @@ TEST_CASE("an arena's categories are those of its split, for scopes on its pool 
   split[static_cast<std::size_t>(Category::workspace)] = 512;
   PeakScope of_pool(*pool), of_device(*allocator);
   Block* arena = pool->allocate({.bytes = 4608}, {split, {}});
-  {
-    const PeakScope inner(*pool);
-    pool->recategorise(arena, Category::input);
-    CHECK(inner.by_category() == split);  // as it was when those bytes were first reached
-  }
   CHECK(of_pool.by_category() == split);
   CHECK(of_device.by_category() == split);
   split[static_cast<std::size_t>(Category::temporary)] = 3584;  // what is left of its pages

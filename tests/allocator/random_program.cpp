@@ -63,7 +63,6 @@ void RandomProgram::act() {
   if (kind < 82) return free_one(owned, live);
   if (owned.suspended) return;
   if (kind < 86) return grow(owned, live);
-  if (kind < 88) return recategorise(owned, live);
   live.presence == Presence::held ? rest(owned, live) : wake(owned, live);
 }
 
@@ -290,14 +289,6 @@ void RandomProgram::grow(Owned& owned, Live& live) {
   if (grew && allocator_.profile().grows && at && live.block->data() != at)
     FAIL("a block grew elsewhere");
   fill(live);
-}
-
-void RandomProgram::recategorise(Owned& owned, Live& live) {
-  what_ = "recategorise in a pool";
-  const Category to = random_.category();
-  owned.pool->recategorise(live.block, to);
-  live.split = {};
-  live.split[static_cast<std::size_t>(to)] = live.block->allocated_bytes();
 }
 
 void RandomProgram::wake(Owned& owned, Live& live) {

@@ -122,7 +122,6 @@ class RandomProgram {
   void preallocate(Owned& owned);
   void allocate(Owned& owned);
   void grow(Owned& owned, Live& live);
-  void recategorise(Owned& owned, Live& live);
 
   void rest(Owned& owned, Live& live) {
     what_ = "rest";
