@@ -1,20 +1,251 @@
 #include "ebb/optim/accumulator.h"
 
+#include <algorithm>
+#include <deque>
+#include <iterator>
+
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/random/random.h"
-#include "ebb/optim/detail/accumulation.h"
+#include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
+#include "ebb/optim/groups.h"
 #include "ebb/optim/kernels/accumulator.h"
 
 namespace ebb::optim {
 
+namespace {
+
+constexpr const char* kOfGroups = "parameter of the groups";
+
+// The parameters that this accumulator has sums for.
+struct Accumulated {
+  Targets targets;  // the parameters that are trained
+  Tensors frozen;   // sums of the frozen ones
+};
+Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
+  const std::string slot = '/' + OptimizerStep::sum_name(optimizer, parameters);
+  Accumulated accumulated;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string sum = entries[i].name.substr(parameters.prefix().size()) + slot;
+    if (!parameters.contains(sum)) continue;
+    if (parameters.is_trainable(entries[i]))
+      accumulated.targets.push_back(i);
+    else
+      accumulated.frozen.push_back(parameters[sum]);
+  }
+  return accumulated;
+}
+
+// Targets of this micro-step: the parameters below the loss, and all that earlier micro-steps of
+// the group have sums for. In a graph a micro-step is built once and cannot know what a later one
+// accumulates, so all of them must have the same targets.
+Targets with_accumulated(const Targets& below, const Tensor& loss, const Targets& known) {
+  if (loss.is_symbolic() && !known.empty() && known != below)
+    fail("minimize",
+         "the loss depends on other parameters than an earlier micro-step of this "
+         "accumulator in the graph; give one of their optimizers a .name");
+  Targets all;
+  std::set_union(below.begin(), below.end(), known.begin(), known.end(), std::back_inserter(all));
+  return all;
+}
+
+// One group's part of a micro-step or a flush. A group whose parameters are all frozen has no
+// targets, but still counts samples, so that it is in step with the others once it is thawed.
+struct Part {
+  const ParameterGroup& group;
+  Accumulated before;
+  OptimizerStep step;
+  Tensors gradients = {};  // of the targets; undefined where the loss depends on none
+  Tensor count, counted;   // samples before this micro-step, and with it
+  Gate gate = {};
+  Tensors sums = {};
+
+  Part(const ParameterGroup& of, Accumulated accumulated, Targets targets,
+       const AccumulatorOptions& options)
+      : group(of),
+        before(std::move(accumulated)),
+        step(of.optimizer, of.parameters, std::move(targets),
+             options.sum_dtype.value_or(state_dtype_of(of.parameters.dtype()))),
+        count(step.samples()) {}
+
+  Tensor mean(const Tensor& sum) const { return sum / cast(counted, sum.dtype()); }
+};
+using Parts = std::deque<Part>;
+
+// Updates with the sums where the gates are open, and clears all sums, the frozen parameters'
+// included, so that nothing of this batch is left for the next.
+std::vector<Tensor> update_and_clear(Parts& parts) {
+  std::vector<Tensor> updates;
+  for (Part& part : parts) {
+    if (part.step.size() > 0)
+      for (Tensor& update : part.step.queue(part.sums)) updates.push_back(std::move(update));
+    for (const Tensors* cleared : {&part.sums, &part.before.frozen})
+      for (const Tensor& sum : *cleared)
+        updates.push_back(ebb::detail::clear_if(sum, part.gate.ready));
+    updates.push_back(ebb::detail::clear_if(part.count, part.gate.ready));
+  }
+  return updates;
+}
+
+// The sums and counts of an eager accumulation.
+template <class Function>
+void for_state(const Parts& parts, const Function& function) noexcept {
+  for (const Part& part : parts) {
+    for (std::size_t i = 0; i < part.step.size(); ++i) function(part.step.sum(i));
+    for (const Tensor& sum : part.before.frozen) function(sum);
+    function(part.step.samples());
+  }
+}
+
+// Commits the updates of an accumulation. A failure that leaves a sum or a count torn tears all of
+// them: together they are of no batch.
+template <class Queue>
+std::vector<Tensor> commit_whole(const Parts& parts, const Queue& queue) {
+  try {
+    return commit(queue);
+  } catch (...) {
+    bool torn = false;
+    for_state(parts, [&](const Tensor& state) {
+      torn |= !state.is_symbolic() && state.impl()->storage->torn_by();
+    });
+    if (torn)
+      for_state(parts, [](const Tensor& state) { state.impl()->storage->tear("accumulator"); });
+    throw;
+  }
+}
+
+// Adds to the sums, on a GPU by one kernel for all, and counts.
+void add_gradients(Parts& parts, const Tensor& samples) {
+  for (Part& part : parts)
+    for (std::size_t i = 0; i < part.step.size(); ++i)
+      part.sums.push_back(part.gradients[i].defined()
+                              ? apply_one(accumulate_op,
+                                          {part.step.sum(i), part.gradients[i], samples}, {},
+                                          CallSite::here())
+                              : part.step.sum(i));
+  for (Part& part : parts)
+    part.count = part.count.is_symbolic() ? part.counted : assign(part.count, part.counted);
+}
+
+// The gradients of the targets of all parts, by one backward pass.
+void differentiate(Parts& parts, const Tensor& loss, const std::vector<Targets>& below) {
+  Tensors inputs;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    for (const std::size_t target : below[p])
+      inputs.push_back(parts[p].group.parameters.entries()[target].tensor);
+  Tensors found = ebb::detail::gradients_for("minimize", loss, inputs);
+  std::size_t next = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    parts[p].gradients = Tensors(parts[p].step.size());
+    for (const std::size_t target : below[p])
+      parts[p].gradients[parts[p].step.position(target)] = std::move(found[next++]);
+  }
+}
+
+// Accumulator::minimize. `parameter` is what messages call a parameter of the groups.
+Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups,
+                  const char* parameter, const AccumulatorOptions& options,
+                  const Tensor& given_samples) {
+  // Holds the two: a function called when memory is short may give up the caller's handles.
+  const Tensor loss = given, samples = given_samples;
+  std::vector<Targets> below;
+  NodesBelow history;
+  std::unordered_set<const Node*> seen;
+  bool any = false;
+  for (const auto& [parameters, optimizer] : groups) {
+    below.push_back(trained_below(loss, parameters, "minimize", history));
+    any |= !below.back().empty();
+    for (const std::size_t target : below.back())
+      require_unseen(parameters.entries()[target], seen);
+  }
+  if (!any) fail_for_frozen("minimize", parameter, loss);
+  if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
+    fail("minimize", "the number of samples, " + samples.to_string() +
+                         ", does not belong to the loss, " + loss.to_string());
+  Parts parts;
+  for (std::size_t i = 0; i < below.size(); ++i) {
+    const ParameterGroup& group = groups[i];
+    Accumulated before = accumulated_by(group.optimizer, group.parameters);
+    Targets targets = with_accumulated(below[i], loss, before.targets);
+    parts.emplace_back(group, std::move(before), std::move(targets), options);
+  }
+  differentiate(parts, loss, below);
+
+  // Knowing whether an update is due takes memory, which must be had before anything is written, so
+  // eager counts in a copy first. A graph has all its memory before it starts.
+  for (Part& part : parts) {
+    part.counted =
+        ebb::detail::add_count(loss.is_symbolic() ? part.count : copy(part.count), samples);
+    part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
+    if (part.step.size() == 0) continue;
+    // Computes the mean beside the sum, not in it: a rule of the user's may throw.
+    part.step.prepare(part.gate, [&](std::size_t i) {
+      const Tensor& sum = part.step.sum(i);
+      return part.mean(part.gradients[i].defined()
+                           ? sum + cast(part.gradients[i], sum.dtype()) * cast(samples, sum.dtype())
+                           : sum);
+    });
+  }
+
+  const Tensor value = value_before_step(loss);
+  const std::vector<Tensor> updates = commit_whole(parts, [&] {
+    add_gradients(parts, samples);
+    return update_and_clear(parts);
+  });
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
+}
+
+// Accumulator::flush.
+Tensor flush_accumulated(const std::vector<ParameterGroup>& groups, const char* parameter,
+                         const AccumulatorOptions& options) {
+  std::vector<Accumulated> accumulated;
+  bool any = false, any_frozen = false;
+  for (const auto& [parameters, optimizer] : groups) {
+    const Accumulated& its = accumulated.emplace_back(accumulated_by(optimizer, parameters));
+    any |= !its.targets.empty();
+    any_frozen |= !its.frozen.empty();
+  }
+  if (!any && any_frozen)
+    fail("flush", std::string("every ") + parameter +
+                      " with an accumulated gradient is frozen by set_trainable(false); what they "
+                      "have accumulated is still there");
+  if (!any)
+    fail("flush", "nothing has been accumulated for these parameters; minimize() does that");
+  Parts parts;
+  for (std::size_t i = 0; i < accumulated.size(); ++i) {
+    Targets targets = accumulated[i].targets;
+    parts.emplace_back(groups[i], std::move(accumulated[i]), std::move(targets), options);
+  }
+
+  for (Part& part : parts) {
+    part.counted = copy(part.count);
+    part.gate = {ebb::detail::at_least(part.counted, 1), part.counted};
+    for (std::size_t i = 0; i < part.step.size(); ++i) part.sums.push_back(part.step.sum(i));
+    if (part.step.size() > 0)
+      part.step.prepare(part.gate, [&](std::size_t i) { return part.mean(part.step.sum(i)); });
+  }
+  const Tensor applied =
+      std::ranges::find_if(parts, [](const Part& part) { return part.step.size() > 0; })->counted;
+  const std::vector<Tensor> updates = commit_whole(parts, [&] { return update_and_clear(parts); });
+  return applied.is_symbolic() ? with_all_updates(applied, updates) : applied;
+}
+
+// Throws Error for an option out of range.
 void require_options(const AccumulatorOptions& options) {
   if (options.samples < 1)
     fail("accumulator", "samples = " + std::to_string(options.samples) + " is below 1");
   require_state_dtype("accumulator", "sum_dtype", options.sum_dtype);
 }
+
+}  // namespace
 
 Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options,
                          CallSite site)
@@ -26,12 +257,30 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
                              const Tensor& samples, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return accumulate(loss, {{{parameters, optimizer_}}, "parameter"}, options_, samples);
+  return accumulate(loss, {{parameters, optimizer_}}, "parameter", options_, samples);
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return flush_accumulated({{{parameters, optimizer_}}, "parameter"}, options_);
+  return flush_accumulated({{parameters, optimizer_}}, "parameter", options_);
+}
+
+GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,
+                                   const AccumulatorOptions& options, CallSite site)
+    : groups_(std::move(groups)), options_(options) {
+  const ebb::detail::CallSiteScope at(site);
+  if (groups_.empty()) fail("accumulator", "takes one group of parameters or more");
+  require_options(options);
+}
+
+Tensor GroupAccumulator::minimize(const Tensor& loss, const Tensor& samples, CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  return accumulate(loss, groups_, kOfGroups, options_, samples);
+}
+
+Tensor GroupAccumulator::flush(CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  return flush_accumulated(groups_, kOfGroups, options_);
 }
 
 constinit const OpDef accumulate_op{

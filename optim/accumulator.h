@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -46,9 +45,5 @@ class Accumulator {
   Optimizer optimizer_;
   AccumulatorOptions options_;
 };
-
-// The accumulator's operator on a sum, a gradient and its number of samples: sum += samples
-// gradient.
-extern const OpDef accumulate_op;
 
 }  // namespace ebb::optim

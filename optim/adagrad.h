@@ -1,7 +1,6 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 #include "ebb/optim/weight_decay.h"
 
@@ -24,16 +23,6 @@ struct AdagradOptions {
 //   p -= rate / (1 + (t - 1) rate_decay) g / (sqrt(initial_sum + s) + epsilon)
 // One slot per parameter, "adagrad.square_sum" (s, without initial_sum): f32 or f64, and f32 beside
 // f16 and bf16.
-class Adagrad : public Optimizer {
- public:
-  // Throws Error for an option out of range.
-  explicit Adagrad(const AdagradOptions& options = {}, CallSite site = CallSite::here());
-  template <int = 0>  // so that a list in braces is the options
-  explicit Adagrad(const LearningRate& rate, CallSite site = CallSite::here())
-      : Adagrad(AdagradOptions{.learning_rate = rate}, site) {}
-};
-
-// The rule's operator on a parameter, its sum and its gradient (optim/kernels/rules.h).
-extern const OpDef adagrad_update_op;
+using Adagrad = OptimizerOf<AdagradOptions>;
 
 }  // namespace ebb::optim

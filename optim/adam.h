@@ -1,7 +1,6 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 #include "ebb/optim/weight_decay.h"
 
@@ -25,14 +24,7 @@ struct AdamOptions {
 // Two slots per parameter, "adam.first_moment" and "adam.second_moment". Computes in the wider
 // dtype of parameter and moments. Moments are f32 or f64; beside f16 and bf16 parameters they are
 // f32, and only the parameters are rounded.
-class Adam : public Optimizer {
- public:
-  // Throws Error for an option out of range.
-  explicit Adam(const AdamOptions& options = {}, CallSite site = CallSite::here());
-  template <int = 0>  // so that a list in braces is the options
-  explicit Adam(const LearningRate& rate, CallSite site = CallSite::here())
-      : Adam(AdamOptions{.learning_rate = rate}, site) {}
-};
+using Adam = OptimizerOf<AdamOptions>;
 
 struct AdamWOptions {
   LearningRate learning_rate = 1e-3;
@@ -49,17 +41,6 @@ struct AdamWOptions {
 // Adam with decoupled weight decay (Loshchilov & Hutter, ICLR 2019), as torch.optim.AdamW: the
 // decay bypasses the moments, p -= rate weight_decay p. Slots "adamw.first_moment",
 // "adamw.second_moment".
-class AdamW : public Optimizer {
- public:
-  // Throws Error for an option out of range.
-  explicit AdamW(const AdamWOptions& options = {}, CallSite site = CallSite::here());
-  template <int = 0>  // so that a list in braces is the options
-  explicit AdamW(const LearningRate& rate, CallSite site = CallSite::here())
-      : AdamW(AdamWOptions{.learning_rate = rate}, site) {}
-};
-
-// The operator of both rules on a parameter, its two moments and its gradient
-// (optim/kernels/rules.h).
-extern const OpDef adam_update_op;
+using AdamW = OptimizerOf<AdamWOptions>;
 
 }  // namespace ebb::optim

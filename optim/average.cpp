@@ -4,6 +4,7 @@
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/tape_mode.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
 #include "ebb/optim/detail/update_rule.h"

@@ -2,7 +2,6 @@
 #include <string>
 
 #include "ebb/core/parameters/parameters.h"
-#include "ebb/core/tensor/op_def.h"
 
 namespace ebb::optim {
 
@@ -59,8 +58,5 @@ class MovingAverage {
   std::vector<Pair> pairs_;
   Tensor updates_;
 };
-
-// The operator on an average, a parameter, the count and the decay (optim/kernels/rules.h).
-extern const OpDef average_update_op;
 
 }  // namespace ebb::optim

@@ -9,6 +9,7 @@
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/kernels/clip.h"
 #include "ebb/optim/rule.h"

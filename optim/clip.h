@@ -1,5 +1,4 @@
 #pragma once
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/tensor.h"
 
 namespace ebb::optim {
@@ -45,8 +44,5 @@ ClippedGradients clip_by_global_norm(const Tensors& gradients, double limit,
                                      CallSite site = CallSite::here());
 // The norm of all gradients together, f64[].
 Tensor global_norm(const Tensors& gradients, CallSite site = CallSite::here());
-
-// The operator that computes an optimizer's scale from gradients (optim/kernels/clip.h).
-extern const OpDef clip_scale_op;
 
 }  // namespace ebb::optim

@@ -5,7 +5,6 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/random/random.h"
-#include "ebb/optim/detail/accumulation.h"
 #include "ebb/optim/detail/optimizer_step.h"
 
 namespace ebb::optim {
@@ -46,24 +45,6 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
     return all;
   });
   return loss.is_symbolic() ? with_all_updates(value, updates) : value;
-}
-
-GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,
-                                   const AccumulatorOptions& options, CallSite site)
-    : groups_(std::move(groups)), options_(options) {
-  const ebb::detail::CallSiteScope at(site);
-  if (groups_.empty()) fail("accumulator", "takes one group of parameters or more");
-  require_options(options);
-}
-
-Tensor GroupAccumulator::minimize(const Tensor& loss, const Tensor& samples, CallSite site) const {
-  const ebb::detail::CallScope at(site);
-  return accumulate(loss, {groups_, "parameter of the groups"}, options_, samples);
-}
-
-Tensor GroupAccumulator::flush(CallSite site) const {
-  const ebb::detail::CallScope at(site);
-  return flush_accumulated({groups_, "parameter of the groups"}, options_);
 }
 
 }  // namespace ebb::optim

@@ -2,6 +2,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/detail/options.h"
 
 namespace ebb::optim {
@@ -21,10 +22,6 @@ LearningRate::LearningRate(Tensor rate, CallSite site) : tensor_(std::move(rate)
 Tensor LearningRate::after(const Tensor& step, CallSite site) const {
   return tensor_.defined() ? tensor_ : apply_one(schedule_op, {step}, schedule_, site);
 }
-
-struct Schedules {
-  static LearningRate make(const ScheduleAttributes& schedule) { return LearningRate(schedule); }
-};
 
 namespace {
 
@@ -50,12 +47,12 @@ LearningRate ending(const char* name, ScheduleAttributes::Kind kind, double peak
     ebb::detail::refuse(
         name, "takes 0 <= warm_up < steps, not warm_up = " + std::to_string(options.warm_up) +
                   ", steps = " + std::to_string(options.steps));
-  return Schedules::make({.kind = kind,
-                          .base = peak,
-                          .end = options.end,
-                          .shape = shape,
-                          .warm_up = options.warm_up,
-                          .steps = options.steps});
+  return LearningRate(ScheduleAttributes{.kind = kind,
+                                         .base = peak,
+                                         .end = options.end,
+                                         .shape = shape,
+                                         .warm_up = options.warm_up,
+                                         .steps = options.steps});
 }
 
 LearningRate geometric(const char* name, ScheduleAttributes::Kind kind, double base,
@@ -65,11 +62,11 @@ LearningRate geometric(const char* name, ScheduleAttributes::Kind kind, double b
   require_positive(name, "factor", options.factor);
   require_at_least(name, "every", options.every, 1);
   require_at_least(name, "warm_up", options.warm_up, 0);
-  return Schedules::make({.kind = kind,
-                          .base = base,
-                          .shape = options.factor,
-                          .warm_up = options.warm_up,
-                          .steps = options.every});
+  return LearningRate(ScheduleAttributes{.kind = kind,
+                                         .base = base,
+                                         .shape = options.factor,
+                                         .warm_up = options.warm_up,
+                                         .steps = options.every});
 }
 
 }  // namespace
@@ -99,7 +96,8 @@ LearningRate linear_warm_up(double rate, std::int64_t steps, CallSite site) {
   const ebb::detail::CallSiteScope at(site);
   require_not_negative("linear_warm_up", "rate", rate);
   require_at_least("linear_warm_up", "steps", steps, 0);
-  return Schedules::make({.kind = ScheduleAttributes::constant, .base = rate, .warm_up = steps});
+  return LearningRate(
+      ScheduleAttributes{.kind = ScheduleAttributes::constant, .base = rate, .warm_up = steps});
 }
 
 constinit const OpDef schedule_op{.name = "schedule",

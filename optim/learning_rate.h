@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/optim/kernels/learning_rate.h"
 
@@ -19,14 +18,13 @@ class LearningRate {
   // The value that `rate` has when a step is made: f64[], on the parameters' device or in their
   // graph; not copied. Throws Error for another shape or dtype.
   LearningRate(Tensor rate, CallSite site = CallSite::here());  // NOLINT
+  // One of the schedules below, which check their options.
+  explicit LearningRate(const ScheduleAttributes& schedule) noexcept : schedule_(schedule) {}
 
   // The rate of the step after `step` (i64[], steps made so far) as an f64[].
   Tensor after(const Tensor& step, CallSite site = CallSite::here()) const;
 
  private:
-  friend struct Schedules;
-  explicit LearningRate(const ScheduleAttributes& schedule) noexcept : schedule_(schedule) {}
-
   ScheduleAttributes schedule_;
   Tensor tensor_;  // undefined: the schedule is used
 };
@@ -74,8 +72,5 @@ LearningRate step_decay(double base, const GeometricOptions& options = {},
 // Linear warm-up to a rate that then stays: rate n / steps while n <= steps. Throws Error unless
 // rate is finite and >= 0, and steps >= 0.
 LearningRate linear_warm_up(double rate, std::int64_t steps, CallSite site = CallSite::here());
-
-// Computes a schedule's rate from the count of steps. Updates nothing.
-extern const OpDef schedule_op;
 
 }  // namespace ebb::optim

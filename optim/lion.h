@@ -1,7 +1,6 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 #include "ebb/optim/weight_decay.h"
 
@@ -22,16 +21,6 @@ struct LionOptions {
 //   p -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay p);  m = beta2 m + (1 - beta2) g
 // with the old m and p on the right. One slot per parameter, half of what Adam keeps,
 // "lion.momentum": f32 or f64, and f32 beside f16 and bf16.
-class Lion : public Optimizer {
- public:
-  // Throws Error for an option out of range.
-  explicit Lion(const LionOptions& options = {}, CallSite site = CallSite::here());
-  template <int = 0>  // so that a list in braces is the options
-  explicit Lion(const LearningRate& rate, CallSite site = CallSite::here())
-      : Lion(LionOptions{.learning_rate = rate}, site) {}
-};
-
-// The rule's operator on a parameter, its momentum and its gradient (optim/kernels/rules.h).
-extern const OpDef lion_update_op;
+using Lion = OptimizerOf<LionOptions>;
 
 }  // namespace ebb::optim

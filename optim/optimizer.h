@@ -63,4 +63,15 @@ class Optimizer {
   Clip clip_;
 };
 
+// An optimizer that comes with ebb: its rule with these options.
+template <class Options>
+class OptimizerOf : public Optimizer {
+ public:
+  // Throws Error for an option out of range.
+  explicit OptimizerOf(const Options& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit OptimizerOf(const LearningRate& rate, CallSite site = CallSite::here())
+      : OptimizerOf(Options{.learning_rate = rate}, site) {}
+};
+
 }  // namespace ebb::optim

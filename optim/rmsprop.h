@@ -1,7 +1,6 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 #include "ebb/optim/weight_decay.h"
 
@@ -27,17 +26,6 @@ struct RmspropOptions {
 // If not centered, a is 0; without momentum, b is u. Slots per parameter, as far as they are used:
 // "rmsprop.square_mean" (v), "rmsprop.mean" (a), "rmsprop.velocity" (b), f32 or f64, and f32 beside
 // f16 and bf16. Where rounding makes v - a^2 negative, which is NaN in PyTorch, it is taken as 0.
-class Rmsprop : public Optimizer {
- public:
-  // Throws Error for an option out of range.
-  explicit Rmsprop(const RmspropOptions& options = {}, CallSite site = CallSite::here());
-  template <int = 0>  // so that a list in braces is the options
-  explicit Rmsprop(const LearningRate& rate, CallSite site = CallSite::here())
-      : Rmsprop(RmspropOptions{.learning_rate = rate}, site) {}
-};
-
-// The rule's operators on a parameter, its slots and its gradient (optim/kernels/rules.h).
-extern const OpDef rmsprop_update_op, rmsprop_centered_update_op, rmsprop_momentum_update_op,
-    rmsprop_centered_momentum_update_op;
+using Rmsprop = OptimizerOf<RmspropOptions>;
 
 }  // namespace ebb::optim

@@ -2,6 +2,7 @@
 #include "ebb/optim/kernels/rules.h"
 #include "ebb/optim/adagrad.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/detail/update_rule.h"
 #include "ebb/optim/lion.h"
 #include "ebb/optim/rmsprop.h"
@@ -34,7 +35,7 @@ RulePointer make_rule(const SgdOptions& options, CallSite site) {
 
 // Adam and AdamW, which differ in where the weight decay goes.
 template <class Options>
-RulePointer make_rule(const char* name, const Options& options, bool decoupled, CallSite site) {
+RulePointer make_adam(const char* name, const Options& options, bool decoupled, CallSite site) {
   const CallSiteScope at(site);
   require_fraction(name, "beta1", options.beta1);
   require_fraction(name, "beta2", options.beta2);
@@ -48,6 +49,13 @@ RulePointer make_rule(const char* name, const Options& options, bool decoupled, 
                      .weight_decay = options.weight_decay,
                      .decoupled = decoupled},
       options);
+}
+
+RulePointer make_rule(const AdamOptions& options, CallSite site) {
+  return make_adam("adam", options, false, site);
+}
+RulePointer make_rule(const AdamWOptions& options, CallSite site) {
+  return make_adam("adamw", options, true, site);
 }
 
 template <int kForm>
@@ -107,9 +115,16 @@ RulePointer make_rule(const LionOptions& options, CallSite site) {
 
 }  // namespace
 
-Sgd::Sgd(const SgdOptions& options, CallSite site)
+template <class Options>
+OptimizerOf<Options>::OptimizerOf(const Options& options, CallSite site)
     : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
 }
+template class OptimizerOf<SgdOptions>;
+template class OptimizerOf<AdamOptions>;
+template class OptimizerOf<AdamWOptions>;
+template class OptimizerOf<RmspropOptions>;
+template class OptimizerOf<AdagradOptions>;
+template class OptimizerOf<LionOptions>;
 
 constinit const OpDef sgd_update_op = update_operator<SgdUpdate<false>>(
     "sgd_update", cpu::sgd_update, cuda::sgd_update, cuda::sgd_update_merged);
@@ -117,20 +132,8 @@ constinit const OpDef sgd_momentum_update_op =
     update_operator<SgdUpdate<true>>("sgd_update", cpu::sgd_momentum_update,
                                      cuda::sgd_momentum_update, cuda::sgd_momentum_update_merged);
 
-Adam::Adam(const AdamOptions& options, CallSite site)
-    : Optimizer(make_rule("adam", options, false, site), options.learning_rate, options.name,
-                options.clip, site) {}
-
-AdamW::AdamW(const AdamWOptions& options, CallSite site)
-    : Optimizer(make_rule("adamw", options, true, site), options.learning_rate, options.name,
-                options.clip, site) {}
-
 constinit const OpDef adam_update_op = update_operator<AdamUpdate>(
     "adam_update", cpu::adam_update, cuda::adam_update, cuda::adam_update_merged);
-
-Rmsprop::Rmsprop(const RmspropOptions& options, CallSite site)
-    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
-}
 
 constinit const OpDef rmsprop_update_op = update_operator<RmspropUpdate<0>>(
     "rmsprop_update", cpu::rmsprop_update, cuda::rmsprop_update, cuda::rmsprop_update_merged);
@@ -145,16 +148,8 @@ constinit const OpDef rmsprop_centered_momentum_update_op =
         "rmsprop_update", cpu::rmsprop_centered_momentum_update,
         cuda::rmsprop_centered_momentum_update, cuda::rmsprop_centered_momentum_update_merged);
 
-Adagrad::Adagrad(const AdagradOptions& options, CallSite site)
-    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
-}
-
 constinit const OpDef adagrad_update_op = update_operator<AdagradUpdate>(
     "adagrad_update", cpu::adagrad_update, cuda::adagrad_update, cuda::adagrad_update_merged);
-
-Lion::Lion(const LionOptions& options, CallSite site)
-    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
-}
 
 constinit const OpDef lion_update_op = update_operator<LionUpdate>(
     "lion_update", cpu::lion_update, cuda::lion_update, cuda::lion_update_merged);

@@ -1,7 +1,6 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 #include "ebb/optim/weight_decay.h"
 
@@ -22,16 +21,6 @@ struct SgdOptions {
 //   g += weight_decay p;  v = momentum v + g;  p -= rate (nesterov ? g + momentum v : v)
 // One slot per parameter, "sgd.velocity", where there is momentum: f32 or f64, and f32 beside f16
 // and bf16.
-class Sgd : public Optimizer {
- public:
-  // Throws Error for an option out of range.
-  explicit Sgd(const SgdOptions& options = {}, CallSite site = CallSite::here());
-  template <int = 0>  // so that a list in braces is the options
-  explicit Sgd(const LearningRate& rate, CallSite site = CallSite::here())
-      : Sgd(SgdOptions{.learning_rate = rate}, site) {}
-};
-
-// The rule's operators on a parameter, (its velocity) and its gradient (optim/kernels/rules.h).
-extern const OpDef sgd_momentum_update_op, sgd_update_op;
+using Sgd = OptimizerOf<SgdOptions>;
 
 }  // namespace ebb::optim

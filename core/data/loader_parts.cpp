@@ -9,10 +9,6 @@
 namespace ebb::detail {
 
 namespace {
-memory::Request request_for(const Spec& spec, std::int64_t rows, const memory::Tag& tag) {
-  return {with_rows(spec, rows).bytes(), memory::Category::input, tag};
-}
-
 // Any holder of a batch, be it a tensor, a view or the tape, counts in the storage.
 bool is_free(const Ref<Storage>& storage) noexcept { return storage->unique(); }
 }  // namespace
@@ -20,7 +16,8 @@ bool is_free(const Ref<Storage>& storage) noexcept { return storage->unique(); }
 BatchMemory::BatchMemory(const Samples& samples, std::int64_t rows, std::size_t slots,
                          const Device& device, const memory::Tag& tag)
     : device_(device), fields_(samples.specs()) {
-  for (const Spec& field : fields_) requests_.push_back(request_for(field, rows, tag));
+  for (const Spec& field : fields_)
+    requests_.push_back({with_rows(field, rows).bytes(), memory::Category::input, tag});
   slots_.resize(slots);
   for (Slot& slot : slots_)
     for (std::size_t field = 0; field < fields_.size(); ++field) slot.push_back(allocate(field));

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "ebb/core/base/shape.h"
+#include "ebb/core/files/input_file.h"
+#include "ebb/core/files/npy_array.h"
 #include "ebb/core/files/safetensors.h"
 
 namespace ebb {
@@ -24,17 +26,15 @@ void write(const std::string& file, const Spec& spec, const void* values);
 class File {
  public:
   explicit File(const std::string& file);
-  ~File();
-  File(File&&) noexcept;
 
-  const Spec& spec() const noexcept;
+  const Spec& spec() const noexcept { return array_.spec; }
   // Copies the values, spec().bytes() bytes, in C order whatever the file's order. Throws
   // FileError.
   void read(void* values) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::InputFile file_;
+  detail::NpyArray array_;
 };
 
 }  // namespace npy

@@ -281,20 +281,11 @@ detail::NpyArray read_header(const detail::InputFile& file) {
 }
 }  // namespace
 
-struct File::Impl {
-  explicit Impl(const std::string& name) : file(name), array(read_header(file)) {}
-  detail::InputFile file;
-  detail::NpyArray array;
-};
+File::File(const std::string& file) : file_(file), array_(read_header(file_)) {}
 
-File::File(const std::string& file) : impl_(std::make_unique<Impl>(file)) {}
-File::~File() = default;
-File::File(File&&) noexcept = default;
-
-const Spec& File::spec() const noexcept { return impl_->array.spec; }
 void File::read(void* values) const {
-  FileBytes bytes(impl_->file, impl_->array.header_bytes);
-  detail::read_npy_values(bytes, impl_->array, values);
+  FileBytes bytes(file_, array_.header_bytes);
+  detail::read_npy_values(bytes, array_, values);
 }
 
 }  // namespace ebb::npy

@@ -1,11 +1,13 @@
 #pragma once
+#include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ebb/core/base/shape.h"
+#include "ebb/core/files/input_file.h"
 
 namespace ebb {
 
@@ -33,22 +35,25 @@ class File {
   struct Entry {
     std::string name;
     Spec spec;
+    std::uint64_t begin = 0;  // of the values, counted from the end of the header
   };
 
   explicit File(const std::string& file);
-  ~File();
-  File(File&&) noexcept;
 
-  const std::vector<Entry>& entries() const noexcept;
-  const Metadata& metadata() const noexcept;
+  // In the order of the file's header.
+  const std::vector<Entry>& entries() const noexcept { return entries_; }
+  const Metadata& metadata() const noexcept { return metadata_; }
   // Null if there is no entry of that name.
   const Entry* find(const std::string& name) const noexcept;
   // Copies the values of entry `name`, spec.bytes() bytes. Throws FileError.
   void read(const std::string& name, void* values) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::InputFile file_;
+  std::uint64_t values_at_ = 0;  // offset in the file at which the values begin
+  std::vector<Entry> entries_;
+  Metadata metadata_;
+  std::unordered_map<std::string, std::size_t> indices_;  // by name
 };
 
 }  // namespace safetensors

@@ -111,21 +111,6 @@ std::optional<Shape> shape_here(Shape shape, const Source& source) {
   return Shape{shape.dim(1), shape.dim(0)};
 }
 
-// Calls function(T{}) with the type of a floating dtype.
-template <class Function>
-void with_type(DType dtype, const Function& function) {
-  switch (dtype) {
-    case DType::f64:
-      return function(double{});
-    case DType::f16:
-      return function(Float16{});
-    case DType::bf16:
-      return function(BFloat16{});
-    default:
-      return function(float{});
-  }
-}
-
 class Reader {
  public:
   Reader(const Parameters& parameters, const std::string& name, const std::vector<TorchRule>& rules)
@@ -232,7 +217,7 @@ class Reader {
     for (const Entry* entry : found.from) {
       bytes.resize(entry->spec.bytes());
       file_.read(entry->name, bytes.data());
-      with_type(entry->spec.dtype, [&]<class T>(T) {
+      with_type_of(entry->spec.dtype, [&]<class T>(T) {
         const auto* const values =
             reinterpret_cast<const T*>(bytes.data()) +
             sum.size() * static_cast<std::size_t>(std::max(found.source.third, 0));
@@ -254,7 +239,7 @@ class Reader {
             sum[j * rows + i] += convert<double>(values[i * columns + j]);
       });
     }
-    with_type(found.spec.dtype, [&]<class T>(T) {
+    with_type_of(found.spec.dtype, [&]<class T>(T) {
       std::transform(sum.begin(), sum.end(), static_cast<T*>(to),
                      [](double value) { return convert<T>(value); });
     });

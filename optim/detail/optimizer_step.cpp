@@ -13,6 +13,7 @@
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/kernels/clip.h"
 
 namespace ebb::optim {

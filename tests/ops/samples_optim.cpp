@@ -5,16 +5,11 @@
 #include <functional>
 #include <numbers>
 
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adagrad.h"
-#include "ebb/optim/adam.h"
-#include "ebb/optim/average.h"
-#include "ebb/optim/clip.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/optim/all_operators.h"
 #include "ebb/optim/kernels/clip.h"
+#include "ebb/optim/kernels/learning_rate.h"
 #include "ebb/optim/kernels/rules.h"
-#include "ebb/optim/lion.h"
-#include "ebb/optim/rmsprop.h"
-#include "ebb/optim/sgd.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
