@@ -8,6 +8,9 @@
 #include "ebb/kernels/cuda/sum_columns.h"
 
 namespace ebb::cuda {
+
+Status sum_integers(const KernelContext&);  // kernels/cuda/count.cu
+
 namespace {
 
 // Sums whose terms are contiguous rows, or rows of rows.
