@@ -31,9 +31,10 @@ std::string code_of(const fs::path& file) {
 Names definitions(const std::string& code, std::vector<std::string>& unknown) {
   static const std::regex mention(
       R"((extern\s+const|struct)?\s*\b(?:Binary)?OpDef\b\s*(\w+)?\s*(\S))");
-  // The helpers that make a definition in a few words (core/ops/pointwise_rules.h).
+  // The helpers that make a definition in a few words (core/ops/pointwise_rules.h). cpu::pair is a
+  // kernel.
   static const std::regex maker(
-      R"((OpDef\s+\w+\s*=\s*(?:detail::)?|std::)?\b(?:unary|binary|pair)<)");
+      R"((OpDef\s+\w+\s*=\s*(?:detail::)?|std::|cpu::)?\b(?:unary|binary|pair)<)");
   Names names;
   for (std::sregex_iterator at(code.begin(), code.end(), mention), end; at != end; ++at) {
     const std::string before = (*at)[1], name = (*at)[2], after = (*at)[3];
