@@ -18,15 +18,15 @@ struct MaskLayout {
 
   MaskLayout() = default;
   MaskLayout(const Shape& mask, const Shape& batch) noexcept {
-    Shape of = mask;
-    while (of.rank() < 2) of = with_one_more(of);
-    row = of.dim(-2) == 1 ? 0 : of.dim(-1);
-    column = of.dim(-1) == 1 ? 0 : 1;
-    const Shape leading(of.dims().first(static_cast<std::size_t>(of.rank() - 2)));
+    const int rank = mask.rank();
+    const std::int64_t rows = rank < 2 ? 1 : mask.dim(-2), columns = rank < 1 ? 1 : mask.dim(-1);
+    row = rows == 1 ? 0 : columns;
+    column = columns == 1 ? 0 : 1;
+    const Shape leading(mask.dims().first(static_cast<std::size_t>(rank < 2 ? 0 : rank - 2)));
     const BroadcastWalk walk(batch, leading);
     for (; axes < walk.axes(); ++axes) {
       size[axes] = walk.size(axes);
-      step[axes] = walk.steps(axes)[0] * of.dim(-2) * of.dim(-1);
+      step[axes] = walk.steps(axes)[0] * rows * columns;
     }
   }
   std::int64_t offset(std::int64_t batch) const {
@@ -36,13 +36,6 @@ struct MaskLayout {
       batch /= size[axis];
     }
     return at;
-  }
-
- private:
-  static Shape with_one_more(const Shape& shape) {
-    Shape more{1};
-    for (const std::int64_t n : shape.dims()) more.push_back(n);
-    return more;
   }
 };
 
@@ -84,8 +77,4 @@ Status attention_backward(const KernelContext&);
 Status causal_bias(const KernelContext&);
 MemoryFunction attention_memory, attention_backward_memory;
 }  // namespace cpu
-namespace cuda {
-KernelFunction attention, attention_backward, causal_bias;
-MemoryNeeds attention_backward_memory(const MemoryQuery&);
-}  // namespace cuda
 }  // namespace ebb

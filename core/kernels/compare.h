@@ -76,8 +76,4 @@ namespace cpu {
 // operation(in[i]).
 Status compare(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction compare;
-}  // namespace cuda
 }  // namespace ebb

@@ -69,8 +69,4 @@ KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_trans
 MemoryFunction conv2d_memory, conv2d_input_gradient_memory, conv2d_weight_gradient_memory,
     conv_transpose2d_memory;
 }  // namespace cpu
-namespace cuda {
-KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;
-MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery&);
-}  // namespace cuda
 }  // namespace ebb

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -64,6 +65,16 @@ constexpr To convert(From value) noexcept {
   } else {
     return static_cast<To>(value);
   }
+}
+
+// The bytes of a number as an element of the dtype, in the first bytes of a word.
+inline std::uint64_t element_of(DType dtype, double number) noexcept {
+  std::uint64_t word = 0;
+  with_type_of(dtype, [&](auto type) {
+    const auto element = convert<decltype(type)>(number);
+    std::memcpy(&word, &element, sizeof(element));
+  });
+  return word;
 }
 
 }  // namespace ebb

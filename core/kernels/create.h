@@ -42,8 +42,4 @@ Status eye(const KernelContext&);
 // out = in [.., rows, columns] on the kept side of the diagonal, else 0; any dtype. out may be in.
 Status triangular(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction sequence, eye, triangular;
-}  // namespace cuda
 }  // namespace ebb

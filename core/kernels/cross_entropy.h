@@ -38,9 +38,4 @@ MemoryFunction softmax_cross_entropy_memory, softmax_cross_entropy_backward_memo
     label_weights_memory;
 }  // namespace cpu
 
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction softmax_cross_entropy, softmax_cross_entropy_backward, label_weights;
-MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
-}  // namespace cuda
 }  // namespace ebb

@@ -20,12 +20,9 @@ Ref<Prepared> prepare_figures(const MemoryQuery& query);
 }  // namespace detail
 
 namespace cpu {
-// One figure, prepared by prepare_figures, as an i64 scalar. An input only makes the kernel run
-// after it.
+// One figure, prepared by prepare_figures, as an i64 scalar; on a GPU as it is at the launch. An
+// input only makes the kernel run after it.
 KernelFunction bytes_in_use, max_bytes_in_use, bytes_limit;
 }  // namespace cpu
-namespace cuda {  // with the figures at the time of the launch
-KernelFunction bytes_in_use, max_bytes_in_use, bytes_limit;
-}  // namespace cuda
 
 }  // namespace ebb

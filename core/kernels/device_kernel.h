@@ -76,4 +76,18 @@ struct DeviceKernel {
   bool can_be_captured = true;  // into a program that is recorded once and replayed
 };
 
+namespace cuda {
+#define EBB_KERNEL(name) KernelFunction name;
+#define EBB_SIZED(name) \
+  EBB_KERNEL(name)      \
+  MemoryFunction name##_memory;
+#define EBB_PREPARED(name) \
+  EBB_SIZED(name)          \
+  PrepareFunction name##_prepare;
+#include "ebb/core/kernels/kernels.inc"
+#undef EBB_KERNEL
+#undef EBB_SIZED
+#undef EBB_PREPARED
+}  // namespace cuda
+
 }  // namespace ebb

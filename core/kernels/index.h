@@ -30,7 +30,8 @@ constexpr unsigned char missing_byte(DType dtype, const IndexAttributes& attribu
   return is_floating(dtype) && attributes.zero_outside == 0 ? 0xFF : 0;
 }
 
-// Kernels of the CPU. They fail where an index is out of range.
+// Kernels of the CPU. They fail where an index is out of range. Nobody would wait for an error of a
+// GPU's: there such an index chooses missing_byte(), and a value added there is dropped.
 namespace cpu {
 // out[o, k, i] = in[o, indices[k], i] for in [outer, size, inner], of any dtype, and indices (i32,
 // i64).
@@ -38,7 +39,7 @@ Status index_select(const KernelContext&);
 // out = zeros like input 2 (no data), seen as [outer, size, inner], with input 0 [outer, indices,
 // inner] added at the indices (input 1) in their order. Floating.
 Status index_select_backward(const KernelContext&);
-MemoryNeeds index_select_backward_memory(const MemoryQuery&);
+MemoryNeeds choice_backward_memory(const MemoryQuery&);  // of gather_backward too
 // out[k, j] = indices[k] == j; floating. All zeros for an index out of range.
 Status one_hot(const KernelContext&);
 // out[o, k, i] = in[o, indices[o, k, i], i] for input 0 in [outer, size, inner], of any dtype, and
@@ -47,11 +48,5 @@ Status gather(const KernelContext&);
 // out = zeros like input 2 (no data), with input 0 [outer, k, inner] added at the indices (input 1,
 // of its shape) in the order of k. Floating.
 Status gather_backward(const KernelContext&);
-MemoryNeeds gather_backward_memory(const MemoryQuery&);
 }  // namespace cpu
-// These kernels on a GPU, where nobody would wait for an error. An index out of range chooses
-// missing_byte(), and a value added there is dropped.
-namespace cuda {
-KernelFunction index_select, index_select_backward, one_hot, gather, gather_backward;
-}  // namespace cuda
 }  // namespace ebb

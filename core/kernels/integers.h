@@ -1,6 +1,8 @@
 #pragma once
+#include <cstddef>
 #include <type_traits>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/functors/extremes.h"
 #include "ebb/core/kernels/functors/rounding.h"
@@ -24,69 +26,74 @@ enum class IntegerOperation : std::int64_t {
   sign
 };
 
-// The operation on integers that a functor stands for.
-template <class F>
-extern const IntegerOperation kOfIntegers;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Add> = IntegerOperation::add;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Subtract> = IntegerOperation::subtract;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Multiply> = IntegerOperation::multiply;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::FloorDivide> =
-    IntegerOperation::floor_divide;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Remainder> = IntegerOperation::remainder;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Maximum> = IntegerOperation::maximum;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Minimum> = IntegerOperation::minimum;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Negate> = IntegerOperation::negate;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Abs> = IntegerOperation::abs;
-template <>
-inline constexpr IntegerOperation kOfIntegers<functors::Sign> = IntegerOperation::sign;
+// The operations that the kernel compiles.
+inline constexpr std::size_t kIntegerOperations =
+    static_cast<std::size_t>(IntegerOperation::sign) + 1;
 
-// One operation on integers T, in unsigned numbers, which wrap around.
-template <class T, IntegerOperation operation>
+namespace detail {
+template <class... Functors>
+struct IntegerFunctors {
+  template <class F>
+  static constexpr IntegerOperation operation_of() {
+    constexpr bool is_it[] = {std::is_same_v<F, Functors>...};
+    std::size_t place = 0;
+    while (!is_it[place]) ++place;
+    return static_cast<IntegerOperation>(place);
+  }
+};
+// The functors that stand for the operations, in their order.
+using AllIntegerFunctors =
+    IntegerFunctors<functors::Add, functors::Subtract, functors::Multiply, functors::FloorDivide,
+                    functors::Remainder, functors::Maximum, functors::Minimum, functors::Negate,
+                    functors::Abs, functors::Sign>;
+}  // namespace detail
+
+// An operation on integers T, in unsigned numbers, which wrap around.
+template <class T>
 struct OnIntegers {
+  IntegerOperation operation;
+
   EBB_HOST_DEVICE T operator()(T x, T y) const {
-    // At least int, so that nothing is promoted to a signed type on the way.
-    using U = std::conditional_t<sizeof(T) < sizeof(unsigned), unsigned, std::make_unsigned_t<T>>;
-    [[maybe_unused]] const auto a = static_cast<U>(x), b = static_cast<U>(y);
-    if constexpr (operation == IntegerOperation::add) {
-      return static_cast<T>(a + b);
-    } else if constexpr (operation == IntegerOperation::subtract) {
-      return static_cast<T>(a - b);
-    } else if constexpr (operation == IntegerOperation::multiply) {
-      return static_cast<T>(a * b);
-    } else if constexpr (operation == IntegerOperation::maximum) {
-      return x > y ? x : y;
-    } else if constexpr (operation == IntegerOperation::minimum) {
-      return x < y ? x : y;
-    } else if constexpr (operation == IntegerOperation::negate) {
-      return static_cast<T>(U{} - a);
-    } else if constexpr (operation == IntegerOperation::abs) {
-      return is_negative(x) ? static_cast<T>(U{} - a) : x;
-    } else if constexpr (operation == IntegerOperation::sign) {
-      return static_cast<T>((x > T{} ? 1 : 0) - (is_negative(x) ? 1 : 0));
-    } else {
-      constexpr bool quotient = operation == IntegerOperation::floor_divide;
-      if (y == T{}) return T{};
-      if constexpr (std::is_signed_v<T>)
-        if (y == T{-1}) return quotient ? static_cast<T>(U{} - a) : T{};  // the least overflows
-      const T rest = static_cast<T>(x % y);
-      const bool between = rest != T{} && is_negative(rest) != is_negative(y);
-      if constexpr (quotient)
-        return static_cast<T>(x / y - (between ? 1 : 0));
-      else
-        return static_cast<T>(between ? rest + y : rest);
+    const auto a = static_cast<U>(x), b = static_cast<U>(y);
+    switch (operation) {
+      case IntegerOperation::add:
+        return static_cast<T>(a + b);
+      case IntegerOperation::subtract:
+        return static_cast<T>(a - b);
+      case IntegerOperation::multiply:
+        return static_cast<T>(a * b);
+      case IntegerOperation::floor_divide:
+        return divide(x, y).quotient;
+      case IntegerOperation::remainder:
+        return divide(x, y).rest;
+      case IntegerOperation::maximum:
+        return x > y ? x : y;
+      case IntegerOperation::minimum:
+        return x < y ? x : y;
+      case IntegerOperation::negate:
+        return negative(x);
+      case IntegerOperation::abs:
+        return is_negative(x) ? negative(x) : x;
+      default:
+        return static_cast<T>((x > T{} ? 1 : 0) - (is_negative(x) ? 1 : 0));
     }
   }
 
  private:
+  // At least int, so that nothing is promoted to a signed type on the way.
+  using U = std::conditional_t<sizeof(T) < sizeof(unsigned), unsigned, std::make_unsigned_t<T>>;
+  struct Division {
+    T quotient, rest;
+  };
+  EBB_HOST_DEVICE static Division divide(T x, T y) {
+    if (y == T{}) return {};
+    if constexpr (std::is_signed_v<T>)
+      if (y == T{-1}) return {negative(x), T{}};  // the least overflows
+    const T rest = static_cast<T>(x % y);
+    const bool between = rest != T{} && is_negative(rest) != is_negative(y);
+    return {static_cast<T>(x / y - (between ? 1 : 0)), static_cast<T>(between ? rest + y : rest)};
+  }
+  EBB_HOST_DEVICE static T negative(T x) { return static_cast<T>(U{} - static_cast<U>(x)); }
   EBB_HOST_DEVICE static bool is_negative([[maybe_unused]] T x) {
     if constexpr (std::is_signed_v<T>)
       return x < T{};
@@ -95,37 +102,12 @@ struct OnIntegers {
   }
 };
 
-// Calls f(OnIntegers<T, operation>{}), on the host.
-template <class T, class F>
-auto with_operation(IntegerOperation operation, const F& f) {
-  using enum IntegerOperation;
-  switch (operation) {
-    case add:
-      return f(OnIntegers<T, add>());
-    case subtract:
-      return f(OnIntegers<T, subtract>());
-    case multiply:
-      return f(OnIntegers<T, multiply>());
-    case floor_divide:
-      return f(OnIntegers<T, floor_divide>());
-    case remainder:
-      return f(OnIntegers<T, remainder>());
-    case maximum:
-      return f(OnIntegers<T, maximum>());
-    case minimum:
-      return f(OnIntegers<T, minimum>());
-    case negate:
-      return f(OnIntegers<T, negate>());
-    case abs:
-      return f(OnIntegers<T, abs>());
-    default:
-      return f(OnIntegers<T, sign>());
-  }
-}
-
 namespace detail {
-inline Status run_on_integers(const KernelContext& context, IntegerOperation operation,
-                              Kernel integers) noexcept {
+// The kernel of an operator of floating numbers that takes integers as well.
+template <class F, Kernel floating, Kernel integers>
+Status run_on_numbers(const KernelContext& context) {
+  if (is_floating(context.outputs[0].spec.dtype)) return floating(context);
+  constexpr IntegerOperation operation = AllIntegerFunctors::operation_of<F>();
   const Attributes told =
       NumberAndOperation{context.attribute<NumberOperand>(), static_cast<std::int64_t>(operation)};
   KernelContext with = context;
@@ -141,28 +123,15 @@ namespace cpu {
 Status integers(const KernelContext&);
 // map and zip that take integers as well.
 template <class F>
-Status map_number(const KernelContext& context) {
-  if (is_floating(context.outputs[0].spec.dtype)) return map<F>(context);
-  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
-}
+inline constexpr Kernel map_number = ebb::detail::run_on_numbers<F, map<F>, integers>;
 template <class F>
-Status zip_number(const KernelContext& context) {
-  if (is_floating(context.outputs[0].spec.dtype)) return zip<F>(context);
-  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
-}
+inline constexpr Kernel zip_number = ebb::detail::run_on_numbers<F, zip<F>, integers>;
 }  // namespace cpu
 // These kernels on a GPU.
 namespace cuda {
-KernelFunction integers;
 template <class F>
-Status map_number(const KernelContext& context) {
-  if (is_floating(context.outputs[0].spec.dtype)) return map<F>(context);
-  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
-}
+inline constexpr Kernel map_number = ebb::detail::run_on_numbers<F, map<F>, integers>;
 template <class F>
-Status zip_number(const KernelContext& context) {
-  if (is_floating(context.outputs[0].spec.dtype)) return zip<F>(context);
-  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
-}
+inline constexpr Kernel zip_number = ebb::detail::run_on_numbers<F, zip<F>, integers>;
 }  // namespace cuda
 }  // namespace ebb

@@ -103,8 +103,4 @@ Status pad(const KernelContext&);
 // shape of out and no data.
 Status broadcast(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction permute, concat, concat_backward, pad, broadcast;
-}  // namespace cuda
 }  // namespace ebb

@@ -47,9 +47,4 @@ Status activation_backward(const KernelContext&);
 MemoryFunction matmul_memory, dense_memory, dense_backward_memory;
 }  // namespace cpu
 
-namespace cuda {
-KernelFunction matmul, dense, dense_backward, activation_backward;
-MemoryFunction matmul_memory, dense_memory, dense_backward_memory;
-PrepareFunction matmul_prepare, dense_prepare, dense_backward_prepare;
-}  // namespace cuda
 }  // namespace ebb

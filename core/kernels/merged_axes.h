@@ -42,6 +42,8 @@ struct MergedAxes {
     for (int g = 0; g < groups; ++g) (reduced[g] ? outer_reduced : outer_kept) *= size[g];
   }
 
+  // Whether all elements are reduced to one.
+  bool reduces_all() const noexcept { return inner_reduced && groups == 0; }
   // The offset of the index-th combination of the outer groups of one kind.
   std::int64_t offset(std::int64_t index, bool kind) const noexcept {
     std::int64_t at = 0;

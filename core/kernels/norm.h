@@ -89,9 +89,4 @@ Status batch_norm_inference(const KernelContext&);
 MemoryFunction norm_memory, norm_backward_memory, batch_norm_memory, batch_norm_backward_memory,
     batch_norm_inference_memory;
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction norm, norm_backward, batch_norm, batch_norm_backward, batch_norm_inference;
-MemoryFunction norm_backward_memory, batch_norm_memory, batch_norm_backward_memory;
-}  // namespace cuda
 }  // namespace ebb

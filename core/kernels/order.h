@@ -30,9 +30,4 @@ MemoryNeeds extreme_memory(const MemoryQuery&);
 // out has in a row. Equal elements keep their order. NaN counts as larger than any number.
 Status argsort(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction extreme, argsort;
-MemoryFunction extreme_memory, argsort_memory;
-}  // namespace cuda
 }  // namespace ebb

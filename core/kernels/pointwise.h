@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <type_traits>
 
 #include "ebb/core/kernels/kernel.h"
@@ -18,6 +19,21 @@ struct NumberAndOperation {
   NumberOperand number;
   std::int64_t operation = 0;
 };
+
+// The operands of a kernel that takes a NumberOperand: inputs, or null for the number. The second
+// of a single operand is the first again.
+struct TwoOperands {
+  const Buffer *a, *b;
+
+  TwoOperands(std::span<const Buffer> inputs, NumberOperand::Position number) noexcept
+      : a(number == NumberOperand::left ? nullptr : &inputs.front()),
+        b(number == NumberOperand::right ? nullptr : &inputs.back()) {}
+};
+// The shape of an operand, which is a scalar's for the number.
+inline const Shape& shape_of(const Buffer* operand) noexcept {
+  static constexpr Shape scalar;
+  return operand == nullptr ? scalar : operand->spec.shape;
+}
 
 struct FillAttributes {
   double value = 0;
@@ -47,6 +63,10 @@ Status pair(const KernelContext&);
 Status fill(const KernelContext&);
 // out = in, same dtype and number of elements. out may be in.
 Status copy(const KernelContext&);
+// out = a where the condition (input 0, bool) is true, else b, all three with NumPy's broadcasting;
+// any dtype. Attributes NumberOperand: a or b may be a number, which is then no input. out may be
+// an a or b of out's own shape.
+Status where(const KernelContext&);
 // out[i] = in[i] converted, by convert() of core/kernels/convert.h; between all dtypes.
 Status cast(const KernelContext&);
 }  // namespace cpu
@@ -58,6 +78,5 @@ template <class F>
 Status zip(const KernelContext&);
 template <class F>
 Status pair(const KernelContext&);
-KernelFunction fill, copy, cast;
 }  // namespace cuda
 }  // namespace ebb

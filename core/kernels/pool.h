@@ -89,7 +89,4 @@ Status avg_pool(const KernelContext&);
 Status avg_pool_backward(const KernelContext&);
 MemoryFunction max_pool_backward_memory, avg_pool_memory, avg_pool_backward_memory;
 }  // namespace cpu
-namespace cuda {
-KernelFunction max_pool, max_pool_backward, avg_pool, avg_pool_backward;
-}  // namespace cuda
 }  // namespace ebb

@@ -65,8 +65,4 @@ Status randint(const KernelContext&);
 // gradient is the same kernel on dy.
 Status dropout(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction draw, next_run, uniform, normal, bernoulli, randint, dropout;
-}  // namespace cuda
 }  // namespace ebb

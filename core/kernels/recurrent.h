@@ -63,10 +63,4 @@ Status recurrent_backward(const KernelContext&);
 MemoryFunction recurrent_memory, recurrent_backward_memory;
 }  // namespace cpu
 
-namespace cuda {
-Status recurrent(const KernelContext&);
-Status recurrent_backward(const KernelContext&);
-MemoryFunction recurrent_memory, recurrent_backward_memory;
-PrepareFunction recurrent_prepare, recurrent_backward_prepare;
-}  // namespace cuda
 }  // namespace ebb

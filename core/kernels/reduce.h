@@ -37,9 +37,4 @@ Status sum_like(const KernelContext&);
 Status broadcast_like(const KernelContext&);
 MemoryFunction sum_memory, sum_like_memory;
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction sum, sum_integers, any, all, sum_like, broadcast_like;
-MemoryFunction sum_memory, sum_like_memory;
-}  // namespace cuda
 }  // namespace ebb

@@ -36,8 +36,4 @@ Status scan(const KernelContext&);
 // Inputs a, b?, w?, each f64 and of out's shape; out may be one of them.
 Status recurrence(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU, where a long row is put together from parts.
-namespace cuda {
-KernelFunction scan, recurrence;
-}  // namespace cuda
 }  // namespace ebb

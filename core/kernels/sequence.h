@@ -20,8 +20,4 @@ namespace cpu {
 // Where a length is outside [0, time]: missing_byte().
 Status reverse_sequence(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction reverse_sequence;
-}  // namespace cuda
 }  // namespace ebb

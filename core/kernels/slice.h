@@ -81,8 +81,4 @@ Status slice_backward(const KernelContext&);
 // out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
 Status size(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction select, select_backward, strided_slice, slice_backward, size;
-}  // namespace cuda
 }  // namespace ebb

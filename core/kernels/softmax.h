@@ -26,8 +26,4 @@ Status softmax(const KernelContext&);
 Status log_softmax(const KernelContext&);
 MemoryNeeds softmax_memory(const MemoryQuery&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction softmax, log_softmax;
-}
 }  // namespace ebb

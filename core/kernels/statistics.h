@@ -20,12 +20,8 @@ namespace cpu {
 Status statistic(const KernelContext&);
 MemoryNeeds statistic_memory(const MemoryQuery&);
 // The product of the elements, multiplied in double, in an order fixed by the shape; 1 for none.
+// On a GPU statistic() computes it.
 Status prod(const KernelContext&);
 MemoryNeeds prod_memory(const MemoryQuery&);
 }  // namespace cpu
-// These kernels on a GPU, in one pass; statistic() computes the product too.
-namespace cuda {
-KernelFunction statistic;
-MemoryNeeds statistic_memory(const MemoryQuery&);
-}  // namespace cuda
 }  // namespace ebb

@@ -26,8 +26,4 @@ Status assign(const KernelContext&);
 // Inputs a*, b of the same shape and dtype, ready (boolean scalar): a = b if ready.
 Status assign_if(const KernelContext&);
 }  // namespace cpu
-// These kernels on a GPU.
-namespace cuda {
-KernelFunction increment, add_count, at_least, clear_if, add_assign, assign, assign_if;
-}  // namespace cuda
 }  // namespace ebb

@@ -195,7 +195,7 @@ constinit const OpDef index_select_backward_op{
     .keeps = input(1),
     .shape_only = bit(2),
     .indices = indices_into<2>,
-    .cpu = {cpu::index_select_backward, cpu::index_select_backward_memory},
+    .cpu = {cpu::index_select_backward, cpu::choice_backward_memory},
     .cuda = {cuda::index_select_backward}};
 
 constinit const OpDef gather_op{.name = "gather",
@@ -213,7 +213,7 @@ constinit const OpDef gather_backward_op{.name = "gather_backward",
                                          .keeps = input(1),
                                          .shape_only = bit(2),
                                          .indices = indices_into<2>,
-                                         .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
+                                         .cpu = {cpu::gather_backward, cpu::choice_backward_memory},
                                          .cuda = {cuda::gather_backward}};
 
 constinit const OpDef one_hot_op{

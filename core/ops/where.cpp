@@ -1,7 +1,6 @@
 #include "ebb/core/ops/where.h"
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/kernels/where.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
 

@@ -30,25 +30,25 @@ struct Tiles {
 
 std::int64_t slots_of(std::int64_t pieces) noexcept { return std::min(pieces, kSlots); }
 
-std::size_t slot_bytes(DType dtype, bool backward) noexcept {
+template <class T>
+std::size_t slot_bytes(bool backward) noexcept {
   Carver carver(nullptr);
-  if (dtype == DType::f64) {
-    Tiles<double>(carver, backward);
-  } else {
-    Tiles<float>(carver, backward);
-  }
+  Tiles<T>(carver, backward);
   return carver.bytes();
 }
 
+MemoryNeeds needs(DType dtype, std::int64_t pieces, bool backward) noexcept {
+  const std::size_t bytes =
+      dtype == DType::f64 ? slot_bytes<double>(backward) : slot_bytes<float>(backward);
+  return {.workspace_bytes = static_cast<std::size_t>(slots_of(pieces)) * bytes};
+}
+
 template <class T, class Body>
-void for_slots(std::int64_t pieces, void* workspace, bool backward, const Body& body) {
-  const std::int64_t slots = slots_of(pieces);
-  const std::size_t bytes = slot_bytes(sizeof(T) == 8 ? DType::f64 : DType::f32, backward);
-  Workers::instance().run(slots, [&](std::int64_t slot) {
+void for_tiles(std::int64_t pieces, void* workspace, bool backward, const Body& body) {
+  const std::size_t bytes = slot_bytes<T>(backward);
+  for_slots(pieces, slots_of(pieces), [&](std::int64_t piece, std::int64_t slot) {
     Carver carver(static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * bytes);
-    const Tiles<T> tiles(carver, backward);
-    const std::int64_t end = pieces * (slot + 1) / slots;
-    for (std::int64_t piece = pieces * slot / slots; piece < end; ++piece) body(piece, tiles);
+    body(piece, Tiles<T>(carver, backward));
   });
 }
 
@@ -115,8 +115,7 @@ MemoryNeeds attention_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
   if (is_half(dtype)) return in_float_memory(query, attention_memory);
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
-  const std::int64_t pieces = of.batch * divide_up(of.length, kQueries);
-  return {.workspace_bytes = static_cast<std::size_t>(slots_of(pieces)) * slot_bytes(dtype, false)};
+  return needs(dtype, of.batch * divide_up(of.length, kQueries), false);
 }
 
 // A piece is some queries of one matrix of the batch. While it goes through the tiles of its keys,
@@ -129,7 +128,7 @@ Status attention(const KernelContext& context) {
   return for_wide(y.spec.dtype, [&](auto type) {
     using T = decltype(type);
     constexpr T kLowest = -std::numeric_limits<T>::infinity();
-    for_slots<T>(of.batch * blocks, context.workspace, false,
+    for_tiles<T>(of.batch * blocks, context.workspace, false,
                  [&](std::int64_t piece, const Tiles<T>& tiles) {
                    const std::int64_t batch = piece / blocks, query = piece % blocks * kQueries;
                    const std::int64_t queries = std::min(kQueries, of.length - query);
@@ -175,8 +174,7 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
   if (is_half(dtype)) return in_float_memory(query, attention_backward_memory);
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
-  return {.workspace_bytes =
-              static_cast<std::size_t>(slots_of(of.batch)) * slot_bytes(dtype, true)};
+  return needs(dtype, of.batch, true);
 }
 
 // A piece is one matrix of the batch, all of whose tiles are computed again:
@@ -188,7 +186,7 @@ Status attention_backward(const KernelContext& context) {
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
   return for_wide(in[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_slots<T>(of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
+    for_tiles<T>(of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
       const Scores<T> scores(context, of, kAttentionMask, batch);
       const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
         return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;

@@ -5,6 +5,25 @@
 
 namespace ebb::cpu {
 
+// Calls body(from, first, count) for the rows of a walk, or parts of a single row: the offsets in
+// inputs and output, and the number of elements.
+template <int kInputs, class Body>
+void for_rows(const BroadcastWalk<kInputs>& walk, const Body& body) {
+  const std::int64_t n = walk.row_elements();
+  if (n == 0) return;
+  if (walk.rows() == 1)
+    return for_pieces(n, kPieceElements, [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t from[kInputs];
+      for (int k = 0; k < kInputs; ++k) from[k] = walk.one(k) ? 0 : begin;
+      body(from, begin, end - begin);
+    });
+  for_items(walk.rows(), rows_per_piece(n), [&](std::int64_t row) {
+    std::int64_t from[kInputs];
+    walk.row(row, from);
+    body(from, row * n, n);
+  });
+}
+
 // out[i] = f(a[i], b[i]) for count elements; a or b may be one element, repeated. All of one type,
 // or 16 bits beside float.
 template <bool kOneA, bool kOneB, class F, class A, class B, class Out>
@@ -70,15 +89,8 @@ template <class F, class A, class B, class Out>
 inline void broadcast(F f, const A* a, const Shape& shape_a, const B* b, const Shape& shape_b,
                       Out* out, const Shape& shape) {
   const BroadcastWalk walk(shape, shape_a, shape_b);
-  const std::int64_t n = walk.row_elements();
-  if (walk.rows() == 1) return zip_flat(f, a, walk.one(0), b, walk.one(1), out, n);
-  if (n == 0) return;
-  for_pieces(walk.rows(), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      std::int64_t from[2];
-      walk.row(row, from);
-      zip_run(f, a + from[0], walk.one(0), b + from[1], walk.one(1), out + row * n, n);
-    }
+  for_rows(walk, [&](const std::int64_t* from, std::int64_t first, std::int64_t count) {
+    zip_run(f, a + from[0], walk.one(0), b + from[1], walk.one(1), out + first, count);
   });
 }
 

@@ -1,7 +1,5 @@
 #pragma once
-#include "ebb/core/kernels/broadcast_walk.h"
-#include "ebb/kernels/cpu/pieces.h"
-#include "ebb/kernels/cpu/vector_half.h"
+#include "ebb/kernels/cpu/broadcast.h"
 
 namespace ebb::cpu {
 
@@ -34,22 +32,22 @@ class Chunks {
   Value values_[kChunk];
 };
 
-// Calls body(from, first, count) for the rows of a walk, or parts of a single row: the offsets in
-// inputs and output, and the number of elements.
-template <int kInputs, class Body>
-void for_rows(const BroadcastWalk<kInputs>& walk, const Body& body) {
-  const std::int64_t n = walk.row_elements();
-  if (n == 0) return;
-  if (walk.rows() == 1)
-    return for_pieces(n, kPieceElements, [&](std::int64_t begin, std::int64_t end) {
-      std::int64_t from[kInputs];
-      for (int k = 0; k < kInputs; ++k) from[k] = walk.one(k) ? 0 : begin;
-      body(from, begin, end - begin);
-    });
-  for_items(walk.rows(), rows_per_piece(n), [&](std::int64_t row) {
-    std::int64_t from[kInputs];
-    walk.row(row, from);
-    body(from, row * n, n);
+// Calls loop(inputs.., out, count) on chunks of the inputs, which the walk is through, and of the
+// output, for all rows.
+template <class Loop, class Out, class... In>
+void for_chunks(const BroadcastWalk<sizeof...(In)>& walk, const Loop& loop, Out* out,
+                const In*... in) {
+  const auto run = [&](std::int64_t first, std::int64_t count, Chunks<In>&&... chunks) {
+    for (std::int64_t i = 0; i < count; i += kChunk) {
+      const std::int64_t some = std::min(kChunk, count - i);
+      loop(chunks.at(i, some)..., out + first + i, some);
+    }
+  };
+  for_rows(walk, [&](const std::int64_t* from, std::int64_t first, std::int64_t count) {
+    [&]<int... K>(std::integer_sequence<int, K...>) {
+      run(first, count, Chunks<In>(in + from[K], walk.one(K), count)...);
+    }
+    (std::make_integer_sequence<int, sizeof...(In)>());
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 
@@ -29,29 +30,23 @@ double square_sum(const T* x, std::int64_t count) noexcept {
   return sum;
 }
 
-template <class Half>
-double half_square_sum(const Half* x, std::int64_t count) noexcept {
-  float widened[kChunk];
-  double sum = 0;
-  for (std::int64_t i = 0; i < count; i += kChunk) {
-    const std::int64_t here = std::min(kChunk, count - i);
-    convert_run(x + i, widened, here);
-    sum += square_sum(widened, here);
-  }
-  return sum;
-}
-
 double square_sum(const Buffer& x, std::int64_t first, std::int64_t count) noexcept {
-  switch (x.spec.dtype) {
-    case DType::f32:
-      return square_sum(x.as<const float>() + first, count);
-    case DType::f64:
-      return square_sum(x.as<const double>() + first, count);
-    case DType::bf16:
-      return half_square_sum(x.as<const BFloat16>() + first, count);
-    default:
-      return half_square_sum(x.as<const Float16>() + first, count);
-  }
+  double sum = 0;
+  static_cast<void>(for_floating(x.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* from = x.as<const T>() + first;
+    if constexpr (kIsHalf<T>) {
+      float widened[kChunk];
+      for (std::int64_t i = 0; i < count; i += kChunk) {
+        const std::int64_t here = std::min(kChunk, count - i);
+        convert_run(from + i, widened, here);
+        sum += square_sum(widened, here);
+      }
+    } else {
+      sum = square_sum(from, count);
+    }
+  }));
+  return sum;
 }
 
 }  // namespace

@@ -55,41 +55,29 @@ void compare_run(Comparison operation, const T* a, const T* b, Flag* out,
   }
 }
 
-template <class T>
-void compare_rows(Comparison operation, const T* a, const T* b, Flag* out,
-                  const BroadcastWalk<2>& walk) {
-  for_rows(walk, [&](const std::int64_t(&from)[2], std::int64_t first, std::int64_t count) {
-    Chunks<T> of_a(a + from[0], walk.one(0), count), of_b(b + from[1], walk.one(1), count);
-    for (std::int64_t i = 0; i < count; i += kChunk) {
-      const std::int64_t some = std::min(kChunk, count - i);
-      compare_run(operation, of_a.at(i, some), of_b.at(i, some), out + first + i, some);
-    }
-  });
-}
-
 // Compares a tensor with another or with a number, or asks for NaN and infinity in one.
 template <class T>
 void compare_as(const KernelContext& context) {
   const auto& [number, told] = context.attribute<NumberAndOperation>();
   auto operation = static_cast<Comparison>(told);
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  const Shape& shape = out.spec.shape;
-  const T* a = in.as<const T>();
-  if (context.inputs.size() == 2) {
-    const Buffer& other = context.inputs[1];
-    return compare_rows(operation, a, other.as<const T>(), out.as<Flag>(),
-                        BroadcastWalk(shape, in.spec.shape, other.spec.shape));
-  }
+  const Buffer &in = context.inputs[0], &other = context.inputs.back(), &out = context.outputs[0];
+  const bool has_number = context.inputs.size() == 1;
   T value = T();
-  if (number.position == NumberOperand::left) operation = exchanged(operation);
-  if constexpr (std::is_integral_v<T>) {
-    const AgainstNumber<T> against = against_integer<T>(operation, number.value);
-    operation = against.operation;
-    value = against.number;
-  } else {
-    value = convert<T>(number.value);
+  if (has_number) {
+    if (number.position == NumberOperand::left) operation = exchanged(operation);
+    if constexpr (std::is_integral_v<T>) {
+      const AgainstNumber<T> against = against_integer<T>(operation, number.value);
+      operation = against.operation;
+      value = against.number;
+    } else {
+      value = convert<T>(number.value);
+    }
   }
-  compare_rows(operation, a, &value, out.as<Flag>(), BroadcastWalk(shape, shape, Shape()));
+  const auto loop = [operation](const auto* a, const auto* b, Flag* to, std::int64_t count) {
+    compare_run(operation, a, b, to, count);
+  };
+  for_chunks(BroadcastWalk(out.spec.shape, in.spec.shape, has_number ? Shape() : other.spec.shape),
+             loop, out.as<Flag>(), in.as<const T>(), has_number ? &value : other.as<const T>());
 }
 
 }  // namespace

@@ -86,16 +86,6 @@ struct ConvMemory {
   }
 };
 
-// Calls body(piece, slot) for each piece; pieces of one slot run one after the other.
-template <class Body>
-void for_slots(const ConvCut& cut, const Body& body) {
-  Workers::instance().run(cut.slots, [&](std::int64_t slot) {
-    const std::int64_t end = cut.pieces * (slot + 1) / cut.slots;
-    for (std::int64_t piece = cut.pieces * slot / cut.slots; piece < end; ++piece)
-      body(piece, slot);
-  });
-}
-
 // Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps,
 // positions]. From `at` on the run has `before` elements outside the image, `count` pixels from
 // `pixel` on, a stride apart, and `after` elements outside.
@@ -204,7 +194,7 @@ Status transposed(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
-    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+    for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;
       const std::int64_t channel = piece % cut.blocks * cut.channels;
       const std::int64_t channels = std::min(cut.channels, of.channels - channel);
@@ -271,7 +261,7 @@ Status conv2d(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
-    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+    for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
       const std::int64_t first = piece % cut.tiles * cut.positions;
       const std::int64_t columns = std::min(cut.positions, of.places() - first);
@@ -317,7 +307,7 @@ Status conv2d_weight_gradient(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
     T* sums = cut.segments == 1 ? out.as<T>() : static_cast<T*>(memory.parts);
-    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+    for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t block = piece % cut.blocks, group = piece / cut.blocks % of.groups;
       const std::int64_t segment = piece / cut.blocks / of.groups;
       const std::int64_t channel = block * cut.channels;

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/core/kernels/where.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -36,15 +36,13 @@ Status eye(const KernelContext& context) {
   const std::int64_t columns = told.columns;
   const std::int64_t diagonal = near_diagonal(told.diagonal, told.rows, columns);
   if (out.elements() == 0) return {};
-  for_pieces(told.rows, rows_per_piece(columns), [&](std::int64_t begin, std::int64_t end) {
+  for_items(told.rows, rows_per_piece(columns), [&](std::int64_t row) {
     const std::size_t bytes = static_cast<std::size_t>(columns) * size;
-    for (std::int64_t row = begin; row < end; ++row) {
-      std::byte* to = out.as<std::byte>() + static_cast<std::size_t>(row) * bytes;
-      std::memset(to, 0, bytes);
-      const std::int64_t column = row + diagonal;
-      if (column >= 0 && column < columns)
-        std::memcpy(to + static_cast<std::size_t>(column) * size, &one, size);
-    }
+    std::byte* to = out.as<std::byte>() + static_cast<std::size_t>(row) * bytes;
+    std::memset(to, 0, bytes);
+    const std::int64_t column = row + diagonal;
+    if (column >= 0 && column < columns)
+      std::memcpy(to + static_cast<std::size_t>(column) * size, &one, size);
   });
   return {};
 }

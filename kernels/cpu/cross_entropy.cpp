@@ -72,27 +72,25 @@ struct Rows {
 
   double loss(std::int64_t row) const noexcept {
     const T* x = scores + row * classes;
-    double label_loss = 0;
+    std::int64_t label = 0;
     if constexpr (kLabels) {
-      const auto label = static_cast<std::int64_t>(labels[row]);
+      label = static_cast<std::int64_t>(labels[row]);
       if (attributes.ignores(label)) return 0;
       if (!knows(label)) {
         out_of_range.note();
         return 0;
       }
-      const T shift = largest_score(x, classes);
-      const double log_sum = std::log(exponentials<false>(x, classes, shift));
+    }
+    const T shift = largest_score(x, classes);
+    const double log_sum = std::log(exponentials<false>(x, classes, shift));
+    double label_loss = 0;
+    if constexpr (kLabels) {
       label_loss = (1 - attributes.smoothing) * static_cast<double>(weight(label)) *
                    (log_sum + (static_cast<double>(shift) - static_cast<double>(x[label])));
       if (attributes.smoothing == 0) return label_loss;
-      const TargetSums t = sums(row, shift);
-      return label_loss + (log_sum * t.targets + t.distances);
-    } else {
-      const T shift = largest_score(x, classes);
-      const double log_sum = std::log(exponentials<false>(x, classes, shift));
-      const TargetSums t = sums(row, shift);
-      return log_sum * t.targets + t.distances;
     }
+    const TargetSums t = sums(row, shift);
+    return label_loss + (log_sum * t.targets + t.distances);
   }
 
   // out = scale (softmax(scores) sum(t) - t). out may be the scores.

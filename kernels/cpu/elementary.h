@@ -180,6 +180,17 @@ inline void sine_and_cosine(Vector<double> angle, Vector<double>& sine,
 
 }  // namespace detail
 
+// A function of blocks from the function of vectors in detail that has its name.
+#define EBB_BLOCK_FUNCTION(function)                                              \
+  template <class T>                                                              \
+  inline Block<T> function(const Block<T>& x) noexcept {                          \
+    return Block<T>::each([](Vector<T> v) { return detail::function<T>(v); }, x); \
+  }
+EBB_BLOCK_FUNCTION(exp)
+EBB_BLOCK_FUNCTION(log)
+EBB_BLOCK_FUNCTION(log1p)
+EBB_BLOCK_FUNCTION(tanh)
+
 // The larger one; b where a is NaN.
 template <class T>
 inline Block<T> fmax(const Block<T>& a, const Block<T>& b) noexcept {
@@ -188,22 +199,6 @@ inline Block<T> fmax(const Block<T>& a, const Block<T>& b) noexcept {
 template <class T>
 inline Block<T> abs(const Block<T>& x) noexcept {
   return Block<T>::each([](Vector<T> v) { return v < 0 ? -v : v; }, x);
-}
-template <class T>
-inline Block<T> log1p(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return detail::log1p<T>(v); }, x);
-}
-template <class T>
-inline Block<T> exp(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return detail::exp<T>(v); }, x);
-}
-template <class T>
-inline Block<T> log(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return detail::log<T>(v); }, x);
-}
-template <class T>
-inline Block<T> tanh(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return detail::tanh<T>(v); }, x);
 }
 template <class T>
 inline Block<T> sigmoid(const Block<T>& x) noexcept {

@@ -12,13 +12,6 @@ namespace {
 // Bytes that one thread copies or sets alone.
 constexpr std::int64_t kPieceBytes = 256 * 1024;
 
-template <class T>
-void fill_with(const Buffer& out, T value) {
-  T* to = out.as<T>();
-  for_pieces(out.elements(), kPieceElements,
-             [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, value); });
-}
-
 template <class From, class To>
 void cast_run(const Buffer& in, const Buffer& out) {
   const From* from = in.as<const From>();
@@ -36,9 +29,15 @@ void cast_run(const Buffer& in, const Buffer& out) {
 
 Status fill(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
-  const double value = context.attribute<FillAttributes>().value;
-  return for_number(out.spec.dtype,
-                    [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
+  const std::uint64_t element =
+      element_of(out.spec.dtype, context.attribute<FillAttributes>().value);
+  return for_word(out.spec.dtype, [&](auto word) {
+    std::memcpy(&word, &element, sizeof(word));
+    auto* to = out.as<decltype(word)>();
+    for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+      std::fill(to + begin, to + end, word);
+    });
+  });
 }
 
 Status copy(const KernelContext& context) {
@@ -56,7 +55,7 @@ Status copy(const KernelContext& context) {
 Status cast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (in.spec.dtype == out.spec.dtype) return copy(context);
-  return for_number(in.spec.dtype, [&](auto from) {
+  return for_stored(in.spec.dtype, [&](auto from) {
     return for_number(out.spec.dtype,
                       [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
   });

@@ -7,8 +7,7 @@
 
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/pieces.h"
-#include "ebb/kernels/cpu/vector_half.h"
+#include "ebb/core/kernels/pointwise.h"
 
 namespace ebb::cpu {
 namespace {
@@ -24,23 +23,8 @@ std::vector<Spec> as_float(std::span<const Spec> specs) {
   return floats;
 }
 
-template <class From, class To>
-void convert_all(const Buffer& from, const Buffer& to) {
-  const From* in = from.as<const From>();
-  To* out = to.as<To>();
-  for_pieces(from.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
-    convert_run(in + begin, out + begin, end - begin);
-  });
-}
-
-void widen(const Buffer& from, const Buffer& to) {
-  from.spec.dtype == DType::bf16 ? convert_all<BFloat16, float>(from, to)
-                                 : convert_all<Float16, float>(from, to);
-}
-
-void narrow(const Buffer& from, const Buffer& to) {
-  to.spec.dtype == DType::bf16 ? convert_all<float, BFloat16>(from, to)
-                               : convert_all<float, Float16>(from, to);
+Status convert(const Buffer& from, const Buffer& to) {
+  return cast({.inputs = {&from, 1}, .outputs = {&to, 1}});
 }
 
 }  // namespace
@@ -91,7 +75,8 @@ Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_read = reads == nullptr || reads(i, unwanted);
     const Buffer& widened = put(inputs[i], i, is_read);
-    if (is_read && is_half(inputs[i].spec.dtype)) widen(inputs[i], widened);
+    if (!is_read || !is_half(inputs[i].spec.dtype)) continue;
+    if (const Status status = convert(inputs[i], widened); !status.ok()) return status;
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     put(outputs[i], inputs.size() + i, outputs[i].data != nullptr);
@@ -100,12 +85,11 @@ Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
   of_float.inputs = {all, inputs.size()};
   of_float.outputs = {all + inputs.size(), outputs.size()};
   of_float.workspace = static_cast<std::byte*>(context.workspace) + carver.bytes();
-  const Status status = kernel(of_float);
-  if (!status.ok()) return status;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
+  Status status = kernel(of_float);
+  for (std::size_t i = 0; i < outputs.size() && status.ok(); ++i)
     if (is_half(outputs[i].spec.dtype) && outputs[i].data != nullptr)
-      narrow(of_float.outputs[i], outputs[i]);
-  return {};
+      status = convert(of_float.outputs[i], outputs[i]);
+  return status;
 }
 
 }  // namespace ebb::cpu

@@ -5,13 +5,78 @@
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/kernels/cpu/axis_cut.h"
+#include "ebb/core/kernels/workers.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/width.h"
 
 namespace ebb::cpu {
+namespace {
+
+// A part of a tensor seen as [outer, size, inner]: rows [first, last) of the axis, columns [from,
+// to), at one outer position.
+struct AxisPart {
+  std::int64_t outer, first, last, from, to;
+
+  bool has_row(std::int64_t row) const noexcept { return row >= first && row < last; }
+};
+
+// Calls body(part) for parts that cover the tensor. Each part looks through all indices for its own
+// rows, so there are no more parts than threads. The axis is cut only where columns do not
+// suffice. An element is summed in one part, in the order of the indices, whatever the cut.
+// `chosen`: indices per outer position.
+template <class Body>
+void for_axis_parts(const IndexedAxis& axis, std::int64_t chosen, const Body& body) {
+  constexpr std::int64_t line = 16;  // columns, of a part at least
+  const std::int64_t work = (axis.size + chosen) * axis.inner;
+  const std::int64_t parts =
+      std::min(divide_up(work, kPieceElements),
+               divide_up(Workers::instance().threads(), std::max<std::int64_t>(1, axis.outer)));
+  if (parts <= 1)
+    return for_items(axis.outer, rows_per_piece(work), [&](std::int64_t outer) {
+      body(AxisPart{outer, 0, axis.size, 0, axis.inner});
+    });
+  const bool by_columns = divide_up(axis.inner, line) >= parts;
+  const std::int64_t whole = by_columns ? axis.inner : axis.size;
+  const std::int64_t each =
+      by_columns ? round_up(divide_up(whole, parts), line) : divide_up(whole, parts);
+  const std::int64_t pieces = divide_up(whole, each);
+  for_items(axis.outer * pieces, 1, [&](std::int64_t piece) {
+    const std::int64_t begin = piece % pieces * each, end = std::min(begin + each, whole);
+    body(by_columns ? AxisPart{piece / pieces, 0, axis.size, begin, end}
+                    : AxisPart{piece / pieces, begin, end, 0, axis.inner});
+  });
+}
+
+// The gradient of a kernel that chooses elements of its input 0 by its input 1: out = zeros like
+// input 2 (no data), to which add(index, values, own, part) adds the values that belong into the
+// part, and returns their number. `values` and `own` are the parts' outer position of input 0 and
+// of the output. `chosen`: indices per outer position.
+template <class Add>
+Status add_chosen(const KernelContext& context, std::int64_t chosen, const Add& add) {
+  const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
+  const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
+  AllInRange added(in.elements());
+  if (out.elements() == 0) return added.after({});
+  return for_indices(indices, [&](const auto* index) {
+    return added.after(for_wide(out.spec.dtype, [&](auto type) {
+      using T = decltype(type);
+      for_axis_parts(axis, chosen, [&](const AxisPart& part) {
+        T* const own = out.as<T>() + part.outer * axis.size * axis.inner;
+        if (part.to - part.from == axis.inner)
+          std::fill(own + part.first * axis.inner, own + part.last * axis.inner, T{});
+        else
+          for (std::int64_t row = part.first; row < part.last; ++row)
+            std::fill(own + row * axis.inner + part.from, own + row * axis.inner + part.to, T{});
+        added.note(add(index, in.as<const T>() + part.outer * chosen * axis.inner, own, part));
+      });
+    }));
+  });
+}
+
+}  // namespace
+
 Status index_select(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
@@ -43,38 +108,83 @@ Status index_select(const KernelContext& context) {
   });
 }
 
-MemoryNeeds index_select_backward_memory(const MemoryQuery& query) {
+MemoryNeeds choice_backward_memory(const MemoryQuery& query) {
   return in_float_memory(query, nullptr, reads_all_but<2>);
 }
 
 Status index_select_backward(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, index_select_backward, reads_all_but<2>);
+  const std::int64_t chosen = context.inputs[1].elements();
+  const std::int64_t inner =
+      IndexedAxis(context.outputs[0].spec.shape, context.attribute<IndexAttributes>()).inner;
+  return add_chosen(context, chosen,
+                    [=](const auto* index, const auto* values, auto* own, const AxisPart& part) {
+                      std::int64_t inside = 0;
+                      for (std::int64_t k = 0; k < chosen; ++k) {
+                        const auto at = static_cast<std::int64_t>(index[k]);
+                        if (!part.has_row(at)) continue;
+                        ++inside;
+                        for (std::int64_t i = part.from; i < part.to; ++i)
+                          own[at * inner + i] += values[k * inner + i];
+                      }
+                      return inside * (part.to - part.from);
+                    });
+}
+
+Status gather(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, index_select_backward, reads_all_but<2>);
-  const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
-  const std::int64_t chosen = indices.elements(), inner = axis.inner;
-  AllInRange added(in.elements());
-  if (out.elements() == 0) return added.after({});
+  if (out.elements() == 0) return {};
+  const auto& attributes = context.attribute<IndexAttributes>();
+  const IndexedAxis axis(in.spec.shape, attributes), chosen(out.spec.shape, attributes);
+  const auto element = static_cast<std::int64_t>(size_of(in.spec.dtype));
+  OutOfRange out_of_range;
+  const auto* from = in.as<const std::byte>();
+  auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {
-    return added.after(for_wide(out.spec.dtype, [&](auto type) {
-      using T = decltype(type);
-      for_axis_parts(axis, chosen,
-                     [&](std::int64_t outer, std::int64_t first, std::int64_t last,
-                         std::int64_t from, std::int64_t to) {
-                       T* const own = out.as<T>() + outer * axis.size * inner;
-                       clear_axis_part(axis, own, first, last, from, to);
-                       const T* const parts = in.as<const T>() + outer * chosen * inner;
-                       std::int64_t inside = 0;
-                       for (std::int64_t k = 0; k < chosen; ++k) {
-                         const auto at = static_cast<std::int64_t>(index[k]);
-                         if (at < first || at >= last) continue;
-                         ++inside;
-                         const T* const part = parts + k * inner;
-                         for (std::int64_t i = from; i < to; ++i) own[at * inner + i] += part[i];
+    with_width(element, [&](auto width) {
+      const auto bytes = static_cast<std::size_t>(width > 0 ? width : element);
+      const std::int64_t inner = axis.inner;
+      // A row is the elements at one index of the axis.
+      for_pieces(axis.outer * chosen.size, rows_per_piece(inner),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end;) {
+                     const std::int64_t outer = row / chosen.size;
+                     const std::int64_t last = std::min(end, (outer + 1) * chosen.size);
+                     const std::byte* const own = from + outer * axis.size * inner * element;
+                     for (; row < last; ++row)
+                       for (std::int64_t i = 0; i < inner; ++i) {
+                         const auto at = static_cast<std::int64_t>(index[row * inner + i]);
+                         std::byte* const target = to + (row * inner + i) * element;
+                         if (at >= 0 && at < axis.size)
+                           std::memcpy(target, own + (at * inner + i) * element, bytes);
+                         else
+                           out_of_range.note();
                        }
-                       added.note(inside * (to - from));
-                     });
-    }));
+                   }
+                 });
+    });
+    return out_of_range.after({});
   });
+}
+
+Status gather_backward(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, gather_backward, reads_all_but<2>);
+  const IndexedAxis chosen(context.inputs[0].spec.shape, context.attribute<IndexAttributes>());
+  return add_chosen(context, chosen.size,
+                    [=](const auto* index, const auto* values, auto* own, const AxisPart& part) {
+                      std::int64_t inside = 0;
+                      index += part.outer * chosen.size * chosen.inner;
+                      for (std::int64_t k = 0; k < chosen.size; ++k)
+                        for (std::int64_t i = part.from; i < part.to; ++i) {
+                          const auto at = static_cast<std::int64_t>(index[k * chosen.inner + i]);
+                          if (!part.has_row(at)) continue;
+                          own[at * chosen.inner + i] += values[k * chosen.inner + i];
+                          ++inside;
+                        }
+                      return inside;
+                    });
 }
 
 Status one_hot(const KernelContext& context) {

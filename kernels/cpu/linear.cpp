@@ -2,11 +2,15 @@
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/arithmetic.h"
+#include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/matmul_layout.h"
 #include "ebb/kernels/cpu/column_sum.h"
-#include "ebb/kernels/cpu/dense_activation.h"
+#include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/pointwise.h"
 
 namespace ebb::cpu {
 namespace {
@@ -26,6 +30,35 @@ struct DenseSizes {
 // dx reads w, dw reads x.
 bool reads_input(std::size_t input, const IndexSet& unwanted) {
   return input == 2 || !unwanted.has(1 - input);
+}
+
+template <class F>
+struct AfterBias {
+  static constexpr bool exact = kExact<F>;
+  auto operator()(const auto& x, const auto& bias) const { return F()(x + bias); }
+};
+
+// y[i] = F()(y[i] + bias[i]); a null bias counts as zeros.
+template <class F, class T>
+void activate(T* y, const T* bias, std::int64_t count) noexcept {
+  if (bias != nullptr)
+    zip_run<false, false>(AfterBias<F>(), y, bias, y, count);
+  else
+    map_run(F(), y, y, count);
+}
+
+template <class T>
+void activate(Activation activation, T* y, const T* bias, std::int64_t count) noexcept {
+  switch (activation) {
+    case Activation::relu:
+      return activate<functors::Relu>(y, bias, count);
+    case Activation::tanh:
+      return activate<functors::Tanh>(y, bias, count);
+    case Activation::sigmoid:
+      return activate<functors::Sigmoid>(y, bias, count);
+    default:
+      if (bias != nullptr) zip_run<false, false>(functors::Add(), y, bias, y, count);
+  }
 }
 
 }  // namespace
@@ -75,8 +108,8 @@ Status dense(const KernelContext& context) {
         size.out, false,
         [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
           for (std::int64_t i = row; i < row + rows; ++i)
-            add_bias_and_activate(attributes.activation, out + i * size.out + column,
-                                  bias == nullptr ? nullptr : bias + column, columns);
+            activate(attributes.activation, out + i * size.out + column,
+                     bias == nullptr ? nullptr : bias + column, columns);
         });
   });
 }
@@ -110,12 +143,14 @@ Status dense_backward(const KernelContext& context) {
 }
 
 Status activation_backward(const KernelContext& context) {
-  const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  return for_floating(da.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    multiply_by_derivative(context.attribute<ActivationAttributes>().activation, y.as<const T>(),
-                           dy.as<const T>(), da.as<T>(), da.elements());
-  });
+  switch (context.attribute<ActivationAttributes>().activation) {
+    case Activation::relu:
+      return cpu::pair<functors::ReluGradient>(context);
+    case Activation::tanh:
+      return cpu::pair<functors::TanhGradient>(context);
+    default:
+      return cpu::pair<functors::SigmoidGradient>(context);
+  }
 }
 
 }  // namespace ebb::cpu

@@ -1,11 +1,9 @@
 #include <algorithm>
 
-#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/core/kernels/merged_axes.h"
 #include "ebb/core/kernels/order.h"
 #include "ebb/kernels/cpu/in_float.h"
-#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
@@ -112,74 +110,63 @@ void of_all(const Work<T>& work) {
   }
 }
 
+// Rows that are too short for vectors.
+template <bool kSmallest, class T>
+void of_short_rows(const Work<T>& work) {
+  const std::int64_t size = work.axes.inner;
+  for_pieces(work.axes.outer_kept, rows_per_piece(size), [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t o = begin;
+    for (; o + kShortRows <= end; o += kShortRows) {
+      const T* rows = work.in + o * size;
+      T bests[kShortRows];
+      first_of_short_rows<kSmallest>(rows, size, bests);
+      for (int k = 0; k < kShortRows; ++k) work.put(o + k, bests[k], rows + k * size);
+    }
+    for (; o < end; ++o)
+      work.put(o, first_of<kSmallest>(work.in + o * size, size), work.in + o * size);
+  });
+}
+
+template <bool kSmallest, class T>
+void of_strip(const Work<T>& work, const T* from, std::int64_t to, std::int64_t count) {
+  const MergedAxes& axes = work.axes;
+  T bests[kColumns];
+  std::copy_n(from, count, bests);
+  for (std::int64_t r = 1; r < axes.outer_reduced; ++r) {
+    const T* row = from + axes.offset(r, true);
+    for (std::int64_t j = 0; j < count; ++j) bests[j] = First<kSmallest>()(row[j], bests[j]);
+  }
+  if (work.positions == nullptr) {
+    std::copy_n(bests, count, work.values + to);
+    return;
+  }
+  for (std::int64_t r = axes.outer_reduced; r-- > 0;) {  // the first one is written last
+    const T* row = from + axes.offset(r, true);
+    for (std::int64_t j = 0; j < count; ++j)
+      if (row[j] == bests[j] || (is_nan(row[j]) && is_nan(bests[j]))) work.positions[to + j] = r;
+  }
+}
+
 // For positions a result has one row: only one axis is reduced, or all.
 template <bool kSmallest, class T>
-void of_rows(const Work<T>& work) {
-  const MergedAxes& axes = work.axes;
-  const bool is_short = axes.groups == 1 && axes.inner < kLanes<T>;
-  for_pieces(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced),
-             [&](std::int64_t begin, std::int64_t end) {
-               std::int64_t o = begin;
-               for (; is_short && o + kShortRows <= end; o += kShortRows) {
-                 const T* rows = work.in + o * axes.inner;
-                 T bests[kShortRows];
-                 first_of_short_rows<kSmallest>(rows, axes.inner, bests);
-                 for (int k = 0; k < kShortRows; ++k)
-                   work.put(o + k, bests[k], rows + k * axes.inner);
-               }
-               for (; o < end; ++o) {
-                 const T* row = work.in + axes.offset(o, false);
-                 T best = first_of<kSmallest>(row, axes.inner);
-                 for (std::int64_t r = 1; r < axes.outer_reduced; ++r)
-                   best = First<kSmallest>()(
-                       first_of<kSmallest>(row + axes.offset(r, true), axes.inner), best);
-                 work.put(o, best, row);
-               }
-             });
-}
-
-template <bool kSmallest, class T>
-void of_columns(const Work<T>& work) {
-  const MergedAxes& axes = work.axes;
-  const std::int64_t strips = divide_up(axes.inner, kColumns);
-  const std::int64_t width = std::min(axes.inner, kColumns);
-  const auto strip = [&](std::int64_t i) {
-    const std::int64_t column = i % strips * kColumns;
-    const std::int64_t count = std::min(kColumns, axes.inner - column);
-    const T* const from = work.in + axes.offset(i / strips, false) + column;
-    const std::int64_t to = i / strips * axes.inner + column;
-    T bests[kColumns];
-    std::copy_n(from, count, bests);
-    for (std::int64_t r = 1; r < axes.outer_reduced; ++r) {
-      const T* row = from + axes.offset(r, true);
-      for (std::int64_t j = 0; j < count; ++j) bests[j] = First<kSmallest>()(row[j], bests[j]);
-    }
-    if (work.positions == nullptr) {
-      std::copy_n(bests, count, work.values + to);
-      return;
-    }
-    for (std::int64_t r = axes.outer_reduced; r-- > 0;) {  // the first one is written last
-      const T* row = from + axes.offset(r, true);
-      for (std::int64_t j = 0; j < count; ++j)
-        if (row[j] == bests[j] || (is_nan(row[j]) && is_nan(bests[j]))) work.positions[to + j] = r;
-    }
-  };
-  for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) strip(i);
-             });
-}
-
-bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }
-
-template <bool kSmallest, class T>
 void run(const Work<T>& work) {
-  if (is_of_all(work.axes))
-    of_all<kSmallest>(work);
-  else if (work.axes.inner_reduced)
-    of_rows<kSmallest>(work);
-  else
-    of_columns<kSmallest>(work);
+  const MergedAxes& axes = work.axes;
+  if (axes.reduces_all()) return of_all<kSmallest>(work);
+  if (axes.inner_reduced && axes.groups == 1 && axes.inner < kLanes<T>)
+    return of_short_rows<kSmallest>(work);
+  for_results(
+      axes, kColumns,
+      [&](std::int64_t o, std::int64_t at) {
+        const T* row = work.in + at;
+        T best = first_of<kSmallest>(row, axes.inner);
+        for (std::int64_t r = 1; r < axes.outer_reduced; ++r)
+          best =
+              First<kSmallest>()(first_of<kSmallest>(row + axes.offset(r, true), axes.inner), best);
+        work.put(o, best, row);
+      },
+      [&](std::int64_t o, std::int64_t at, std::int64_t count) {
+        of_strip<kSmallest>(work, work.in + at, o, count);
+      });
 }
 
 }  // namespace
@@ -203,12 +190,8 @@ Status extreme(const KernelContext& context) {
 MemoryNeeds extreme_memory(const MemoryQuery& query) {
   const Spec& in = query.inputs[0];
   if (is_half(in.dtype)) return in_float_memory(query, extreme_memory);
-  if (query.outputs[0].shape.elements() == 0) return {};
-  const MergedAxes axes(in.shape, query.attribute<ExtremeAttributes>().axes);
-  return {.workspace_bytes =
-              is_of_all(axes)
-                  ? static_cast<std::size_t>(divide_up(axes.inner, kPiece)) * size_of(in.dtype)
-                  : 0};
+  return needs_of_pieces(in.shape, query.attribute<ExtremeAttributes>().axes, kPiece,
+                         size_of(in.dtype));
 }
 
 }  // namespace ebb::cpu

@@ -69,13 +69,10 @@ template <class T, class Body>
 inline void for_all_blocks(const NormView& view, const Body& body) {
   const std::int64_t cut = view.inner == 1 ? 1 : view.channels;  // pieces of a row
   const std::int64_t channels = view.inner == 1 ? view.channels : 1;
-  for_pieces(view.batch * cut, rows_per_piece(channels * view.inner),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) {
-                 const std::int64_t from = i % cut * channels;
-                 for_blocks<T>(view, i / cut, from, from + channels, body);
-               }
-             });
+  for_items(view.batch * cut, rows_per_piece(channels * view.inner), [&](std::int64_t i) {
+    const std::int64_t from = i % cut * channels;
+    for_blocks<T>(view, i / cut, from, from + channels, body);
+  });
 }
 
 // Cuts sums over batch and inner into parts of `rows` batch rows, at most 16 of them, whose sums
@@ -137,15 +134,13 @@ void channel_sums(const NormView& view, double* totals, const Term& term) {
     for (int k = 0; k < kSums; ++k) sums_of(part, k)[c] = sums[k].total();
   };
   const std::int64_t item = cut.rows * (neighbours ? kStep : view.inner);
-  for_pieces(cut.parts * strips, rows_per_piece(item), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t part = i / strips, strip = i % strips;
-      const std::int64_t first = part * cut.rows, last = std::min(view.batch, first + cut.rows);
-      if (neighbours)
-        columns(part, strip * kStep, first, last);
-      else
-        one_channel(part, strip, first, last);
-    }
+  for_items(cut.parts * strips, rows_per_piece(item), [&](std::int64_t i) {
+    const std::int64_t part = i / strips, strip = i % strips;
+    const std::int64_t first = part * cut.rows, last = std::min(view.batch, first + cut.rows);
+    if (neighbours)
+      columns(part, strip * kStep, first, last);
+    else
+      one_channel(part, strip, first, last);
   });
   for (std::int64_t part = 1; part < cut.parts; ++part)
     for (std::int64_t j = 0; j < kSums * view.channels; ++j)

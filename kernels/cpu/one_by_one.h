@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "ebb/kernels/cpu/vector_block.h"
 
 // Functions of blocks by the C library, number by number. For rarer functions, where vector code of
@@ -16,3 +18,10 @@ inline Block<T> one_by_one(const F& f, const Block<T>& x, const More&... more) n
 }
 
 }  // namespace ebb::cpu
+
+// A function of blocks from the function of <cmath> that has its name.
+#define EBB_ONE_BY_ONE(function)                                \
+  template <class T>                                            \
+  inline Block<T> function(const Block<T>& x) noexcept {        \
+    return one_by_one([](T v) { return std::function(v); }, x); \
+  }

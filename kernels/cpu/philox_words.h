@@ -46,14 +46,15 @@ inline void draw_words(std::uint64_t key, std::uint64_t counter, std::uint64_t f
   }
 }
 
-// Calls body(i, words, count) for runs of [begin, end): words[j] belongs to element i + j.
+// Calls body(i, words, count) for runs of [begin, end) of a draw, named {key, counter}: words[j]
+// belongs to element i + j.
 template <class Body>
-inline void for_words(std::uint64_t key, std::uint64_t counter, std::int64_t begin,
-                      std::int64_t end, const Body& body) {
+inline void for_words(const std::uint64_t* name, std::int64_t begin, std::int64_t end,
+                      const Body& body) {
   std::uint32_t words[kWords];
   for (std::int64_t i = begin; i < end;) {
     const std::int64_t first = i / 4 * 4;
-    draw_words(key, counter, static_cast<std::uint64_t>(first), words);
+    draw_words(name[0], name[1], static_cast<std::uint64_t>(first), words);
     const std::int64_t count = std::min(end, first + kWords) - i;
     body(i, words + (i - first), count);
     i += count;
@@ -62,12 +63,12 @@ inline void for_words(std::uint64_t key, std::uint64_t counter, std::int64_t beg
 
 // to[j] = from[j] / (1 - probability) where element first + j of the draw is kept, else 0.
 template <class T>
-inline void drop(const T* from, T* to, std::int64_t count, double probability, std::uint64_t key,
-                 std::uint64_t counter, std::int64_t first) noexcept {
+inline void drop(const T* from, T* to, std::int64_t count, double probability,
+                 const std::uint64_t* name, std::int64_t first) noexcept {
   // unit_interval(word) >= probability, in whole numbers.
   const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
   const T kept = static_cast<T>(1 - probability);
-  for_words(key, counter, first, first + count,
+  for_words(name, first, first + count,
             [&](std::int64_t i, const std::uint32_t* words, std::int64_t n) {
               const T* x = from + (i - first);
               T* y = to + (i - first);

@@ -37,6 +37,16 @@ inline void for_items(std::int64_t count, std::int64_t size, const Body& body) {
   });
 }
 
+// Calls body(piece, slot) for each piece, by at most `slots` threads: pieces of one slot run one
+// after the other.
+template <class Body>
+inline void for_slots(std::int64_t pieces, std::int64_t slots, const Body& body) {
+  Workers::instance().run(slots, [&](std::int64_t slot) {
+    const std::int64_t end = pieces * (slot + 1) / slots;
+    for (std::int64_t piece = pieces * slot / slots; piece < end; ++piece) body(piece, slot);
+  });
+}
+
 // As many rows as make up about kPieceElements, at least one.
 constexpr std::int64_t rows_per_piece(std::int64_t row_elements) noexcept {
   return std::max<std::int64_t>(1, kPieceElements / std::max<std::int64_t>(1, row_elements));

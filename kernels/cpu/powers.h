@@ -88,22 +88,10 @@ inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
 
 }  // namespace detail
 
-template <class T>
-inline Block<T> expm1(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return detail::expm1<T>(v); }, x);
-}
-template <class T>
-inline Block<T> log2(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return detail::log2<T>(v); }, x);
-}
-template <class T>
-inline Block<T> log10(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::log10(v); }, x);
-}
-template <class T>
-inline Block<T> exp2(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::exp2(v); }, x);
-}
+EBB_BLOCK_FUNCTION(expm1)
+EBB_BLOCK_FUNCTION(log2)
+EBB_ONE_BY_ONE(log10)
+EBB_ONE_BY_ONE(exp2)
 template <class T>
 inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {
   return in_double([](Vector<double> a, Vector<double> b) { return detail::pow(a, b); }, x, y);

@@ -14,15 +14,13 @@ namespace {
 // Fills the output from the words of a draw: body(words, count, out, T{}) over all threads. T is
 // the type that the output is stored as; out is float where that has 16 bits.
 template <class Body>
-Status draw(const Buffer& name, const Buffer& out, const Body& body) {
-  const auto* draw = name.as<const std::int64_t>();
-  const auto key = static_cast<std::uint64_t>(draw[0]),
-             counter = static_cast<std::uint64_t>(draw[1]);
+Status draw(const Buffer& named, const Buffer& out, const Body& body) {
+  const auto* name = named.as<const std::uint64_t>();
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
-      for_words(key, counter, begin, end,
+      for_words(name, begin, end,
                 [&](std::int64_t i, const std::uint32_t* words, std::int64_t count) {
                   if constexpr (kIsHalf<T>) {
                     float values[kWords];
@@ -107,14 +105,14 @@ Status bernoulli(const KernelContext& context) {
 
 Status randint(const KernelContext& context) {
   const auto& told = context.attribute<RandintAttributes>();
-  const auto* name = context.inputs[0].as<const std::int64_t>();
+  const auto* name = context.inputs[0].as<const std::uint64_t>();
   const Buffer& out = context.outputs[0];
   return for_integer(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=, &told](std::int64_t begin, std::int64_t end) {
-      for_words(static_cast<std::uint64_t>(name[0]), static_cast<std::uint64_t>(name[1]), begin,
-                end, [&](std::int64_t i, const std::uint32_t* words, std::int64_t count) {
+      for_words(name, begin, end,
+                [&](std::int64_t i, const std::uint32_t* words, std::int64_t count) {
                   for (std::int64_t j = 0; j < count; ++j)
                     to[i + j] = told.of<T>(told.low, told.count, words[j]);
                 });
@@ -125,9 +123,7 @@ Status randint(const KernelContext& context) {
 Status dropout(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
-  const auto* name = context.inputs[1].as<const std::int64_t>();
-  const auto key = static_cast<std::uint64_t>(name[0]),
-             counter = static_cast<std::uint64_t>(name[1]);
+  const auto* name = context.inputs[1].as<const std::uint64_t>();
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = x.as<const T>();
@@ -135,7 +131,7 @@ Status dropout(const KernelContext& context) {
     for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
       for_computed(from, to, begin, end,
                    [=](auto* in, auto* result, std::int64_t i, std::int64_t n) {
-                     drop(in, result, n, probability, key, counter, i);
+                     drop(in, result, n, probability, name, i);
                    });
     });
   });

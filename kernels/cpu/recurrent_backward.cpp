@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/philox_words.h"
 #include "ebb/kernels/cpu/recurrent_cell.h"
 #include "ebb/kernels/cpu/recurrent_layout.h"
 
@@ -124,18 +125,15 @@ class Backward {
     const RecurrentSizes& size = size_;
     constexpr std::int64_t kTile = 16;
     const std::int64_t tiles = divide_up(size.hidden, kTile);
-    for_pieces(
-        tiles, rows_per_piece(size.columns() * kTile), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t tile = begin; tile < end; ++tile) {
-            const std::int64_t first = tile * kTile, count = std::min(kTile, size.hidden - first);
-            const std::int64_t unit = first / size.strip * size.strip;  // strips are whole tiles
-            const std::int64_t units = std::min(size.strip, size.hidden - unit);
-            T* to = packed(layer, unit) + (first - unit);
-            for (std::int64_t column = 0; column < size.columns(); ++column)
-              for (std::int64_t j = 0; j < count; ++j)
-                to[column * units + j] = from[(first + j) * size.columns() + column];
-          }
-        });
+    for_items(tiles, rows_per_piece(size.columns() * kTile), [&](std::int64_t tile) {
+      const std::int64_t first = tile * kTile, count = std::min(kTile, size.hidden - first);
+      const std::int64_t unit = first / size.strip * size.strip;  // strips are whole tiles
+      const std::int64_t units = std::min(size.strip, size.hidden - unit);
+      T* to = packed(layer, unit) + (first - unit);
+      for (std::int64_t column = 0; column < size.columns(); ++column)
+        for (std::int64_t j = 0; j < count; ++j)
+          to[column * units + j] = from[(first + j) * size.columns() + column];
+    });
   }
 
   // The state's gradients are kept in strips, as steps write them: [strip][batch, units].
@@ -330,7 +328,7 @@ class Backward {
     }
     const T* before;
     if (layer + 1 == size_.layers) {
-      to_time_major(size_, sequence_, size_.hidden, first - 1, steps, behind);
+      to_time_major(sequence_, size_.hidden, first - 1, steps, behind);
       before = behind;
     } else {
       before = reserve_.hidden_at(layer, first - 1);
@@ -338,21 +336,35 @@ class Backward {
     add(before, d_gates, steps * size_.batch);
   }
 
-  std::uint64_t draw(int word) const noexcept {
-    return static_cast<std::uint64_t>(context_.inputs[kX + static_cast<std::size_t>(at_.draw)]
-                                          .template as<const std::int64_t>()[word]);
+  // The rows of a sequence [batch, time, width], time-major.
+  void to_time_major(const T* from, std::int64_t width, std::int64_t t, std::int64_t steps,
+                     T* to) const {
+    size_.for_chunk_rows(width, t, steps, [=](std::int64_t row, std::int64_t at) {
+      std::copy_n(from + at, width, to + row);
+    });
+  }
+  // Dropout of a layer's input. to may be from.
+  void drop_steps(std::int64_t layer, const T* from, T* to, std::int64_t t,
+                  std::int64_t steps) const {
+    const auto* draw =
+        context_.inputs[kX + static_cast<std::size_t>(at_.draw)].template as<const std::uint64_t>();
+    const double probability = attributes_.dropout;
+    const std::int64_t width = size_.hidden, first = layer * kRecurrentLayerElements;
+    size_.for_chunk_rows(width, t, steps, [=](std::int64_t row, std::int64_t at) {
+      drop(from + row, to + row, width, probability, draw, first + at);
+    });
   }
 
   const T* chunk_input(std::int64_t layer, std::int64_t t, std::int64_t steps) const {
     T* const input = scratch(layer, t);
     if (layer == 0) {
       if (size_.batch == 1) return in(0) + t * size_.in;
-      to_time_major(size_, in(0), size_.in, t, steps, input);
+      to_time_major(in(0), size_.in, t, steps, input);
       return input;
     }
     const T* below = reserve_.hidden_at(layer - 1, t);
     if (!size_.drops(layer)) return below;
-    drop_steps(size_, below, input, t, steps, attributes_.dropout, draw(0), draw(1), layer);
+    drop_steps(layer, below, input, t, steps);
     return input;
   }
 
@@ -367,9 +379,11 @@ class Backward {
                       {in(at_.w(layer)) + column, size_.columns(), true}, to, width, column > 0);
     });
     if (dx != nullptr) {
-      from_time_major(size_, to, width, first, steps, dx);
+      size_.for_chunk_rows(width, first, steps, [=](std::int64_t row, std::int64_t at) {
+        std::copy_n(to + row, width, dx + at);
+      });
     } else if (size_.drops(layer)) {
-      drop_steps(size_, to, to, first, steps, attributes_.dropout, draw(0), draw(1), layer);
+      drop_steps(layer, to, to, first, steps);
     }
   }
 
@@ -394,13 +408,11 @@ Status recurrent_backward(const KernelContext& context) {
 
 MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
   if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, recurrent_backward_memory);
-  MemoryNeeds needs;
-  const Status known = for_wide(query.inputs[kX].dtype, [&](auto type) {
-    const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
-    needs.workspace_bytes =
-        BackwardSpace<decltype(type)>(size, query.destroys(kReserve), nullptr).bytes;
-  });
-  return known.ok() ? needs : MemoryNeeds{};
+  const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
+  const bool destroys = query.destroys(kReserve);
+  return {.workspace_bytes = query.inputs[kX].dtype == DType::f64
+                                 ? BackwardSpace<double>(size, destroys, nullptr).bytes
+                                 : BackwardSpace<float>(size, destroys, nullptr).bytes};
 }
 
 }  // namespace ebb::cpu

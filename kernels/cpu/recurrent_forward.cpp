@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "ebb/core/kernels/device_kernel.h"
@@ -64,8 +63,8 @@ class Forward {
       for (std::int64_t layer = 0; layer < size_.layers; ++layer) step(layer, t);
     for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
       if (lengths_ != nullptr && size_.time > 0) break;  // each row has put its own
-      put_state(context_.outputs[1], layer, hidden_at(layer, size_.time - 1));
-      if (size_.has_cell) put_state(context_.outputs[2], layer, cell_at(layer, size_.time - 1));
+      put(1, layer, 0, hidden_at(layer, size_.time - 1), size_.state());
+      if (size_.has_cell) put(2, layer, 0, cell_at(layer, size_.time - 1), size_.state());
     }
   }
 
@@ -96,20 +95,9 @@ class Forward {
   T* dropped(std::int64_t layer) const noexcept {
     return space_.dropped + layer % 2 * size_.state();
   }
-  void put_state(const Buffer& out, std::int64_t layer, const T* state) const noexcept {
-    if (out.data == nullptr || size_.state() == 0) return;
-    T* to = out.as<T>() + layer * size_.state();
-    const std::size_t bytes = static_cast<std::size_t>(size_.state()) * sizeof(T);
-    if (state == nullptr) {
-      std::memset(to, 0, bytes);
-    } else {
-      std::memcpy(to, state, bytes);
-    }
-  }
-
-  // Writes `units` units from `at` on of a row of the batch to the output; state: null for zeros.
-  void put_row(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
-               std::int64_t units) const noexcept {
+  // Writes `units` units of a layer's state, from `at` on, to the output; state: null for zeros.
+  void put(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
+           std::int64_t units) const noexcept {
     const Buffer& out = context_.outputs[output];
     if (out.data == nullptr) return;
     T* const to = out.as<T>() + layer * size_.state() + at;
@@ -179,8 +167,8 @@ class Forward {
                            element = (b * size.time + t) * size.hidden + unit;
         const RowLength length = row_length(lengths_, b, size.time);
         if (t == 0 && length.steps == 0) {
-          put_row(1, layer, at, hidden_before, units);
-          if (has_cell) put_row(2, layer, at, cell_before, units);
+          put(1, layer, at, hidden_before, units);
+          if (has_cell) put(2, layer, at, cell_before, units);
         }
         if (t >= length.steps) {
           // Gradient products read h, so it must be set; nobody reads the gates, cells and dropped
@@ -214,8 +202,8 @@ class Forward {
           if (sequence != nullptr) std::fill_n(sequence + element, units, kNan);
         }
         if (lengths_ != nullptr && t + 1 == length.steps) {
-          put_row(1, layer, at, hidden, units);
-          if (has_cell) put_row(2, layer, at, cell, units);
+          put(1, layer, at, hidden, units);
+          if (has_cell) put(2, layer, at, cell, units);
         }
         if (!is_last(layer) && size.has_dropout)
           drop_row(layer + 1, hidden + at, dropped(layer + 1) + at, units, element);
@@ -227,9 +215,8 @@ class Forward {
   void drop_row(std::int64_t layer, const T* from, T* to, std::int64_t units,
                 std::int64_t element) const noexcept {
     const auto* draw =
-        context_.inputs[static_cast<std::size_t>(at_.draw)].template as<const std::int64_t>();
-    drop(from, to, units, attributes_.dropout, static_cast<std::uint64_t>(draw[0]),
-         static_cast<std::uint64_t>(draw[1]), layer * kRecurrentLayerElements + element);
+        context_.inputs[static_cast<std::size_t>(at_.draw)].template as<const std::uint64_t>();
+    drop(from, to, units, attributes_.dropout, draw, layer * kRecurrentLayerElements + element);
   }
 
   const KernelContext& context_;
@@ -252,16 +239,15 @@ Status recurrent(const KernelContext& context) {
 
 MemoryNeeds recurrent_memory(const MemoryQuery& query) {
   if (is_half(query.inputs[0].dtype)) return in_float_memory(query, recurrent_memory);
-  MemoryNeeds needs;
-  const Status known = for_wide(query.inputs[0].dtype, [&](auto type) {
+  const auto& attributes = query.attribute<RecurrentAttributes>();
+  const RecurrentSizes size(query.inputs[0].shape, attributes);
+  const bool keep = query.wants(RecurrentOperands(attributes).reserve);
+  const auto needs = [&](auto type) -> MemoryNeeds {
     using T = decltype(type);
-    const RecurrentSizes size(query.inputs[0].shape, query.attribute<RecurrentAttributes>());
-    const RecurrentOperands at(query.attribute<RecurrentAttributes>());
-    const bool keep = query.wants(at.reserve);
-    needs.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes;
-    needs.reserve_bytes = RecurrentReserve<T>(size, nullptr).bytes;
-  });
-  return known.ok() ? needs : MemoryNeeds{};
+    return {.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes,
+            .reserve_bytes = RecurrentReserve<T>(size, nullptr).bytes};
+  };
+  return query.inputs[0].dtype == DType::f64 ? needs(double{}) : needs(float{});
 }
 
 }  // namespace ebb::cpu

@@ -66,6 +66,15 @@ struct RecurrentSizes {
       body(row, std::min(rows, batch - row), unit, std::min(strip, hidden - unit));
     });
   }
+  // Calls body(offset in time-major rows, offset in [batch, time, width]) for each row of some
+  // steps from step t on, over all threads.
+  template <class Body>
+  void for_chunk_rows(std::int64_t width, std::int64_t t, std::int64_t steps,
+                      const Body& body) const {
+    for_items(batch * steps, rows_per_piece(width), [=, this, &body](std::int64_t row) {
+      body(row * width, (row % batch * time + t + row / batch) * width);
+    });
+  }
 };
 
 // Kept by forward for backward. Of every layer: the activated gates [time, batch, 4, hidden], i, f,
@@ -97,34 +106,5 @@ struct RecurrentReserve {
     return hidden + (layer * size.time + t) * size.state();
   }
 };
-
-// steps steps of [batch, time, width] from step t, to and from time-major rows. Over all threads.
-template <class T>
-inline void to_time_major(const RecurrentSizes& size, const T* from, std::int64_t width,
-                          std::int64_t t, std::int64_t steps, T* to) {
-  for_pieces(size.batch * steps, rows_per_piece(width),
-             [=, &size](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t row = begin; row < end; ++row)
-                 std::copy_n(from + (row % size.batch * size.time + t + row / size.batch) * width,
-                             width, to + row * width);
-             });
-}
-template <class T>
-inline void from_time_major(const RecurrentSizes& size, const T* from, std::int64_t width,
-                            std::int64_t t, std::int64_t steps, T* to) {
-  for_pieces(size.batch * steps, rows_per_piece(width),
-             [=, &size](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t row = begin; row < end; ++row)
-                 std::copy_n(from + row * width, width,
-                             to + (row % size.batch * size.time + t + row / size.batch) * width);
-             });
-}
-
-// Dropout of steps steps from step t of time-major rows: element (b, s, j) of [batch, time, hidden]
-// among the layer's of the draw. to may be from. Over all threads.
-template <class T>
-void drop_steps(const RecurrentSizes& size, const T* from, T* to, std::int64_t t,
-                std::int64_t steps, double probability, std::uint64_t key, std::uint64_t counter,
-                std::int64_t layer);
 
 }  // namespace ebb::cpu

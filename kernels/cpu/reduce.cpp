@@ -5,11 +5,10 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/in_float.h"
-#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
 
 namespace ebb::cpu {
@@ -21,7 +20,7 @@ constexpr std::int64_t kSumPiece = 64 * 1024;
 template <class T>
 void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void* workspace) {
   const auto result = [=](double total) { return static_cast<T>(total / divisor); };
-  if (merged.inner_reduced && merged.groups == 0) {
+  if (merged.reduces_all()) {
     double* partial = static_cast<double*>(workspace);
     if (merged.inner <= kSumPiece) {
       *out = result(add_contiguous(in, merged.inner));
@@ -40,43 +39,30 @@ void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void*
       for (; o + 8 <= end; o += 8) add_short_rows<8>(in + o * n, n, out + o, result);
       for (; o < end; ++o) add_short_rows<1>(in + o * n, n, out + o, result);
     });
-  } else if (merged.inner_reduced) {
-    const std::int64_t rows = rows_per_piece(merged.inner * merged.outer_reduced);
-    for_pieces(merged.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) {
-        const T* base = in + merged.offset(o, false);
-        double total = 0;
-        for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
-          total += add_contiguous(base + merged.offset(r, true), merged.inner);
-        out[o] = result(total);
-      }
-    });
-  } else if (merged.groups == 1 && divisor == 1) {
+  } else if (!merged.inner_reduced && merged.groups == 1 && divisor == 1) {
     column_sum(in, merged.outer_reduced, merged.inner, out, workspace);
   } else {
-    const std::int64_t strips = divide_up(merged.inner, kStrip<T>);
-    const std::int64_t width = std::min(merged.inner, kStrip<T>);
-    const bool simple = merged.groups <= 2;  // then reduced rows lie evenly
-    for_pieces(merged.outer_kept * strips, rows_per_piece(merged.outer_reduced * width),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
-                   const std::int64_t count = std::min(kStrip<T>, merged.inner - column);
-                   const T* base = in + merged.offset(o, false) + column;
-                   double totals[kStrip<T>] = {};
-                   if (simple) {
-                     add_rows(
-                         base, merged.outer_reduced, count,
-                         [&](std::int64_t r) { return r * merged.inner; }, totals);
-                   } else {
-                     add_rows(
-                         base, merged.outer_reduced, count,
-                         [&](std::int64_t r) { return merged.offset(r, true); }, totals);
-                   }
-                   for (std::int64_t j = 0; j < count; ++j)
-                     out[o * merged.inner + column + j] = result(totals[j]);
-                 }
-               });
+    const bool is_even = merged.groups <= 2;  // then reduced rows lie evenly
+    for_results(
+        merged, kStrip<T>,
+        [&](std::int64_t o, std::int64_t at) {
+          double total = 0;
+          for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
+            total += add_contiguous(in + at + merged.offset(r, true), merged.inner);
+          out[o] = result(total);
+        },
+        [&](std::int64_t o, std::int64_t at, std::int64_t count) {
+          double totals[kStrip<T>] = {};
+          if (is_even)
+            add_rows(
+                in + at, merged.outer_reduced, count,
+                [inner = merged.inner](std::int64_t r) { return r * inner; }, totals);
+          else
+            add_rows(
+                in + at, merged.outer_reduced, count,
+                [&](std::int64_t r) { return merged.offset(r, true); }, totals);
+          for (std::int64_t j = 0; j < count; ++j) out[o + j] = result(totals[j]);
+        });
   }
 }
 
@@ -98,16 +84,11 @@ Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, v
 }
 
 MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
-  if (shape.elements() == 0) return {};
   const MergedAxes merged(shape, axes);
-  if (merged.inner_reduced && merged.groups == 0)
-    return {.workspace_bytes =
-                merged.inner <= kSumPiece
-                    ? 0
-                    : static_cast<std::size_t>(divide_up(merged.inner, kSumPiece)) * 8};
-  if (!merged.inner_reduced && merged.groups == 1)
+  if (shape.elements() > 0 && !merged.inner_reduced && merged.groups == 1)
     return {.workspace_bytes = column_sum_bytes(merged.outer_reduced, merged.inner)};
-  return {};
+  if (merged.inner <= kSumPiece) return {};
+  return needs_of_pieces(shape, axes, kSumPiece, sizeof(double));
 }
 
 }  // namespace

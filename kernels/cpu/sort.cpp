@@ -45,27 +45,22 @@ struct Before {
 template <class T>
 void argsort(const T* in, std::int64_t* out, std::int64_t rows, std::int64_t size,
              std::int64_t count, bool descending) {
-  for_pieces(rows, rows_per_piece(8 * size), [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const Before<T> before{in + row * size, descending};
-      std::int64_t* const to = out + row * count;
-      std::iota(to, to + count, std::int64_t{0});
-      if (count == size) {
-        std::sort(to, to + count, before);
-        continue;
-      }
-      // A heap of the first ones so far, with the last of them on top.
-      std::make_heap(to, to + count, before);
-      for (std::int64_t i = count; i < size; ++i) {
-        // An element equal to the top stands behind it.
-        const auto x = key_of(before.row[i]), last = key_of(before.row[to[0]]);
-        if (descending ? x <= last : x >= last) continue;
-        std::pop_heap(to, to + count, before);
-        to[count - 1] = i;
-        std::push_heap(to, to + count, before);
-      }
-      std::sort_heap(to, to + count, before);
+  for_items(rows, rows_per_piece(8 * size), [=](std::int64_t row) {
+    const Before<T> before{in + row * size, descending};
+    std::int64_t* const to = out + row * count;
+    std::iota(to, to + count, std::int64_t{0});
+    if (count == size) return std::sort(to, to + count, before);
+    // A heap of the first ones so far, with the last of them on top.
+    std::make_heap(to, to + count, before);
+    for (std::int64_t i = count; i < size; ++i) {
+      // An element equal to the top stands behind it.
+      const auto x = key_of(before.row[i]), last = key_of(before.row[to[0]]);
+      if (descending ? x <= last : x >= last) continue;
+      std::pop_heap(to, to + count, before);
+      to[count - 1] = i;
+      std::push_heap(to, to + count, before);
     }
+    std::sort_heap(to, to + count, before);
   });
 }
 

@@ -3,12 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/in_float.h"
-#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
 #include "ebb/kernels/cpu/softmax_row.h"
 
@@ -129,8 +127,7 @@ T of_runs(const Statistic<T>& how, const Runs& for_runs) {
 
 // All elements as one row, in pieces.
 template <class T>
-void of_all(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how, double* partial) {
-  const std::int64_t count = axes.inner;
+void of_all(const T* in, T* out, std::int64_t count, const Statistic<T>& how, double* partial) {
   *out = of_runs(how, [&](const auto& of_run, const auto& add) {
     for_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
       partial[begin / kPiece] = of_run(in + begin, end - begin);
@@ -140,13 +137,10 @@ void of_all(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how
 }
 
 template <class T>
-void of_rows(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how) {
-  for_items(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced), [&](std::int64_t o) {
-    const T* base = in + axes.offset(o, false);
-    out[o] = of_runs(how, [&](const auto& of_run, const auto& add) {
-      for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
-        add(of_run(base + axes.offset(r, true), axes.inner));
-    });
+T of_row(const T* in, const MergedAxes& axes, const Statistic<T>& how) {
+  return of_runs(how, [&](const auto& of_run, const auto& add) {
+    for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
+      add(of_run(in + axes.offset(r, true), axes.inner));
   });
 }
 
@@ -179,21 +173,6 @@ void of_strip(const T* in, T* out, std::int64_t count, const MergedAxes& axes,
   for (std::int64_t j = 0; j < count; ++j) out[j] = how.finish(totals[j], means[j], centers[j]);
 }
 
-template <class T>
-void of_columns(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how) {
-  const std::int64_t strips = divide_up(axes.inner, kStrip<T>);
-  const std::int64_t width = std::min(axes.inner, kStrip<T>);
-  for_items(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
-            [&](std::int64_t i) {
-              const std::int64_t column = i % strips * kStrip<T>;
-              of_strip(in + axes.offset(i / strips, false) + column,
-                       out + i / strips * axes.inner + column,
-                       std::min(kStrip<T>, axes.inner - column), axes, how);
-            });
-}
-
-bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }
-
 }  // namespace
 
 Status statistic(const KernelContext& context) {
@@ -212,22 +191,22 @@ Status statistic(const KernelContext& context) {
     const MergedAxes axes(in.spec.shape, attributes.axes);
     if (count == 0)
       std::fill_n(to, results, how.finish(0, 0, 0));
-    else if (is_of_all(axes))
-      of_all(from, to, axes, how, static_cast<double*>(context.workspace));
-    else if (axes.inner_reduced)
-      of_rows(from, to, axes, how);
+    else if (axes.reduces_all())
+      of_all(from, to, count, how, static_cast<double*>(context.workspace));
     else
-      of_columns(from, to, axes, how);
+      for_results(
+          axes, kStrip<T>,
+          [&](std::int64_t o, std::int64_t at) { to[o] = of_row(from + at, axes, how); },
+          [&](std::int64_t o, std::int64_t at, std::int64_t columns) {
+            of_strip(from + at, to + o, columns, axes, how);
+          });
   });
 }
 
 MemoryNeeds statistic_memory(const MemoryQuery& query) {
   if (is_half(query.outputs[0].dtype)) return in_float_memory(query, statistic_memory);
-  const Shape& shape = query.inputs[0].shape;
-  const MergedAxes axes(shape, query.attribute<StatisticAttributes>().axes);
-  if (shape.elements() == 0 || !is_of_all(axes)) return {};
-  return {.workspace_bytes =
-              static_cast<std::size_t>(divide_up(axes.inner, kPiece)) * sizeof(double)};
+  return needs_of_pieces(query.inputs[0].shape, query.attribute<StatisticAttributes>().axes, kPiece,
+                         sizeof(double));
 }
 
 }  // namespace ebb::cpu

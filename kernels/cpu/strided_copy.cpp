@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "ebb/core/kernels/fill_around.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_block.h"
 #include "ebb/kernels/cpu/width.h"
@@ -213,8 +212,9 @@ void copy_planes(const std::byte* from, std::byte* to, const StridedWalk& walk, 
 
 }  // namespace
 
-void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk) {
-  if (out.elements() == 0) return;
+Status strided_copy(const KernelContext&, const Buffer& in, const Buffer& out,
+                    const StridedWalk& walk) {
+  if (out.elements() == 0) return {};
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   const int across = walk.contiguous_axis();
@@ -229,10 +229,12 @@ void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk) 
       copy_rows<width>(from, to, walk);
     }
   });
+  return {};
 }
 
-void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk) {
-  if (in.elements() == 0) return;
+Status strided_store(const KernelContext&, const Buffer& in, const Buffer& out,
+                     const StridedWalk& walk) {
+  if (in.elements() == 0) return {};
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   with_width(walk.unit(), [&](auto width) {
@@ -240,13 +242,7 @@ void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk)
       std::memcpy(to + at, from + plain, static_cast<std::size_t>(width > 0 ? width : bytes));
     });
   });
-}
-
-Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
-           const StridedWalk& walk, double value) {
-  const Status status = fill_around(context, in, out, walk, value, fill);
-  strided_store(in, out, walk);
-  return status;
+  return {};
 }
 
 }  // namespace ebb::cpu

@@ -4,12 +4,10 @@
 
 namespace ebb::cpu {
 
-// out = the elements of in that the walk visits; it goes through all of out.
-void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk);
-// The inverse: writes `in` to the elements of out that the walk visits. The rest of out stays.
-void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk);
-// strided_store with `value` in the rest of out.
-Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
-           const StridedWalk& walk, double value);
+// For core/kernels/layout_kernels.inc, which says what they do.
+Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer& out,
+                    const StridedWalk& walk);
+Status strided_store(const KernelContext& context, const Buffer& in, const Buffer& out,
+                     const StridedWalk& walk);
 
 }  // namespace ebb::cpu

@@ -49,38 +49,14 @@ inline Block<T> tan(const Block<T>& x) noexcept {
   return in_double([](Vector<double> v) { return detail::sine<0>(v) / detail::sine<1>(v); }, x);
 }
 
-template <class T>
-inline Block<T> asin(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::asin(v); }, x);
-}
-template <class T>
-inline Block<T> acos(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::acos(v); }, x);
-}
-template <class T>
-inline Block<T> atan(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::atan(v); }, x);
-}
-template <class T>
-inline Block<T> sinh(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::sinh(v); }, x);
-}
-template <class T>
-inline Block<T> cosh(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::cosh(v); }, x);
-}
-template <class T>
-inline Block<T> asinh(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::asinh(v); }, x);
-}
-template <class T>
-inline Block<T> acosh(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::acosh(v); }, x);
-}
-template <class T>
-inline Block<T> atanh(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::atanh(v); }, x);
-}
+EBB_ONE_BY_ONE(asin)
+EBB_ONE_BY_ONE(acos)
+EBB_ONE_BY_ONE(atan)
+EBB_ONE_BY_ONE(sinh)
+EBB_ONE_BY_ONE(cosh)
+EBB_ONE_BY_ONE(asinh)
+EBB_ONE_BY_ONE(acosh)
+EBB_ONE_BY_ONE(atanh)
 template <class T>
 inline Block<T> atan2(const Block<T>& y, const Block<T>& x) noexcept {
   return one_by_one([](T a, T b) { return std::atan2(a, b); }, y, x);

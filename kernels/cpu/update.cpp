@@ -2,10 +2,8 @@
 
 #include <cstring>
 
-#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/kernels/cpu/broadcast.h"
-#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/core/kernels/pointwise.h"
 
 namespace ebb::cpu {
 
@@ -35,24 +33,11 @@ Status clear_if(const KernelContext& context) {
 }
 
 Status add_assign(const KernelContext& context) {
-  const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  return for_floating(a.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    zip_flat(functors::Add(), a.as<const T>(), false, b.as<const T>(), false, a.as<T>(),
-             a.elements());
-  });
+  return cpu::pair<functors::Add>({.inputs = context.inputs, .outputs = context.inputs.first(1)});
 }
 
 Status assign(const KernelContext& context) {
-  const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  if (a.data == b.data || a.elements() == 0) return {};
-  const auto* from = b.as<const std::byte>();
-  auto* to = a.as<std::byte>();
-  for_pieces(static_cast<std::int64_t>(a.spec.bytes()), 256 * 1024,
-             [=](std::int64_t begin, std::int64_t end) {
-               std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
-             });
-  return {};
+  return copy({.inputs = context.inputs.subspan(1, 1), .outputs = context.inputs.first(1)});
 }
 
 Status assign_if(const KernelContext& context) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "ebb/core/kernels/where.h"
+#include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/pack.h"

@@ -10,6 +10,9 @@
 #include "ebb/kernels/cuda/stream_memory.h"
 
 namespace ebb::cuda {
+
+Status sum_integers(const KernelContext&);  // kernels/cuda/count.cu
+
 namespace {
 
 template <int N, class T>

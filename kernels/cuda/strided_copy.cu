@@ -1,6 +1,5 @@
 #include "ebb/kernels/cuda/strided_copy.h"
 
-#include "ebb/core/kernels/fill_around.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"
@@ -126,26 +125,20 @@ Status strided_copy(cudaStream_t stream, const void* from, void* to,
   });
 }
 
-Status strided_copy(const KernelContext& context, const StridedWalk& walk) noexcept {
-  const Buffer& out = context.outputs[0];
+Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer& out,
+                    const StridedWalk& walk) noexcept {
   if (out.elements() == 0) return {};
-  return strided_copy(stream_of(context), context.inputs[0].data, out.data, walk);
+  return strided_copy(stream_of(context), in.data, out.data, walk);
 }
 
-Status strided_store(cudaStream_t stream, const void* from, void* to,
+Status strided_store(const KernelContext& context, const Buffer& in, const Buffer& out,
                      const StridedWalk& walk) noexcept {
-  return with_walk(walk, to, from, [&]<class W, class Index>(W, Index) {
+  if (in.elements() == 0) return {};
+  return with_walk(walk, out.data, in.data, [&]<class W, class Index>(W, Index) {
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
-    W* const out = static_cast<W*>(to) + walk.offset() / kSize;
-    return copy_words<true, Index>(stream, static_cast<const W*>(from), out, walk);
+    W* const to = out.as<W>() + walk.offset() / kSize;
+    return copy_words<true, Index>(stream_of(context), in.as<const W>(), to, walk);
   });
-}
-
-Status put(const KernelContext& context, const StridedWalk& walk, double value) noexcept {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  const Status status = fill_around(context, in, out, walk, value, fill);
-  if (!status.ok() || in.elements() == 0) return status;
-  return strided_store(stream_of(context), in.data, out.data, walk);
 }
 
 }  // namespace ebb::cuda

@@ -1,7 +1,8 @@
-#include "ebb/core/kernels/where.h"
-
+#include <cstring>
 #include <type_traits>
 
+#include "ebb/core/kernels/convert.h"
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cuda/broadcast.h"
 
 namespace ebb::cuda {
@@ -32,30 +33,20 @@ struct Choose {
 template <class W>
 Status choose(const KernelContext& context) noexcept {
   constexpr int N = kPack<W>;
-  const Buffer &given = context.inputs[0], &first = context.inputs[1], &out = context.outputs[0];
+  const Buffer &given = context.inputs[0], &out = context.outputs[0];
   const auto& number = context.attribute<NumberOperand>();
   const std::int64_t count = out.elements();
   if (count == 0) return {};
+  const auto [left, right] = TwoOperands(context.inputs.subspan(1), number.position);
+  const BroadcastWalk walk(out.spec.shape, given.spec.shape, shape_of(left), shape_of(right));
   const std::uint64_t element = element_of(out.spec.dtype, number.value);
-  Operand<Flag> condition{given.as<const Flag>()};
-  Operand<W> a{first.as<const W>()}, b = a, value;
-  std::memcpy(&value.number, &element, sizeof(W));
-  const Shape one;
-  const Shape *shape_a = &first.spec.shape, *shape_b = shape_a;
-  if (number.position == NumberOperand::left) {
-    a = value;
-    shape_a = &one;
-  } else if (number.position == NumberOperand::right) {
-    b = value;
-    shape_b = &one;
-  } else {
-    b.data = context.inputs[2].as<const W>();
-    shape_b = &context.inputs[2].spec.shape;
-  }
-  const BroadcastWalk walk(out.spec.shape, given.spec.shape, *shape_a, *shape_b);
-  condition.one = walk.one(0);
-  a.one = walk.one(1);
-  b.one = walk.one(2);
+  const auto operand = [&](const Buffer* of, int input) {
+    Operand<W> made{of == nullptr ? nullptr : of->as<const W>(), {}, walk.one(input)};
+    std::memcpy(&made.number, &element, sizeof(W));
+    return made;
+  };
+  const Operand<Flag> condition{given.as<const Flag>(), {}, walk.one(0)};
+  const Operand<W> a = operand(left, 1), b = operand(right, 2);
   W* to = out.as<W>();
   return with_offsets<N>(walk, count, [&](const auto& offsets, bool rows_take_packs) {
     const bool packed = rows_take_packs && takes_packs<N>(to) &&

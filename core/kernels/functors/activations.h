@@ -21,15 +21,13 @@ struct Softplus {
     return fmax(x, X{}) + log1p(exp(-abs(x)));
   }
 };
-struct Relu {
-  static constexpr bool exact = true;
+struct Relu : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x) const {
     return x < X{} ? X{} : x;
   }
 };
-struct ReluGradient {
-  static constexpr bool exact = true;
+struct ReluGradient : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
     return y > X{} ? dy : X{};
@@ -170,8 +168,7 @@ struct SigmoidGradient {
     return dy * (y * (1 - y));
   }
 };
-struct Identity {
-  static constexpr bool exact = true;
+struct Identity : Exact {
   template <class X>
   EBB_HOST_DEVICE const X& operator()(const X& x) const {
     return x;

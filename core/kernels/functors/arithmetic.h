@@ -5,30 +5,24 @@
 
 namespace ebb::functors {
 
-struct Negate {
-  static constexpr bool exact = true;
+struct Negate : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x) const { return -x; }
 };
-struct Square {
-  static constexpr bool exact = true;
+struct Square : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x) const { return x * x; }
 };
-EBB_EXACT_FUNCTOR(Sqrt, sqrt)
+EBB_FUNCTOR(Sqrt : Exact, sqrt)
 
-struct Add {
-  static constexpr bool exact = true;
+struct Add : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x, const auto& y) const { return x + y; }
 };
-struct Subtract {
-  static constexpr bool exact = true;
+struct Subtract : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x, const auto& y) const { return x - y; }
 };
-struct Multiply {
-  static constexpr bool exact = true;
+struct Multiply : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x, const auto& y) const { return x * y; }
 };
-struct Divide {
-  static constexpr bool exact = true;
+struct Divide : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x, const auto& y) const { return x / y; }
 };
 

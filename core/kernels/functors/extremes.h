@@ -4,22 +4,19 @@
 namespace ebb::functors {
 
 // NaN is not equal to itself.
-struct Maximum {
-  static constexpr bool exact = true;
+struct Maximum : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     return a >= b ? a : a != a ? a : b;
   }
 };
-struct Minimum {
-  static constexpr bool exact = true;
+struct Minimum : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     return a <= b ? a : a != a ? a : b;
   }
 };
-struct ShareOfMaximum {
-  static constexpr bool exact = true;
+struct ShareOfMaximum : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     return a < b ? X{} : a == b ? parameter<X>(0.5) : parameter<X>(1);

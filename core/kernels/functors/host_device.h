@@ -1,8 +1,8 @@
 // Pointwise arithmetic, written once. A functor takes scalars, or in kernels/cpu Blocks of scalars,
 // whose functions are found by argument (hence `using std::exp;`). X{} is zero.
 //
-// A functor that consists of IEEE's exact operations says `exact = true`: scalars then give the
-// same bits as blocks, so that compilers may vectorise its loops. Other functors work on whole
+// A functor that consists of IEEE's exact operations is Exact (`exact = true`): scalars then give
+// the same bits as blocks, so that compilers may vectorise its loops. Other functors work on whole
 // blocks, and choose by element with choose(x < y, a, b).
 //
 // A functor with parameters has them as members, doubles that parameter<X>() converts for
@@ -10,7 +10,7 @@
 #pragma once
 #include "ebb/core/base/host_device.h"
 
-// A functor that is one function of <cmath>, or of Blocks.
+// A functor that is one function of <cmath>, or of Blocks; behind its name, its base.
 #define EBB_FUNCTOR(Functor, function)                     \
   struct Functor {                                         \
     EBB_HOST_DEVICE auto operator()(const auto& x) const { \
@@ -18,17 +18,12 @@
       return function(x);                                  \
     }                                                      \
   };
-// One of IEEE's exact functions.
-#define EBB_EXACT_FUNCTOR(Functor, function)               \
-  struct Functor {                                         \
-    static constexpr bool exact = true;                    \
-    EBB_HOST_DEVICE auto operator()(const auto& x) const { \
-      using std::function;                                 \
-      return function(x);                                  \
-    }                                                      \
-  };
 
 namespace ebb::functors {
+
+struct Exact {
+  static constexpr bool exact = true;
+};
 
 template <class X>
 struct ElementOf {

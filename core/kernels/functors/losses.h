@@ -5,8 +5,7 @@
 
 namespace ebb::functors {
 
-struct AbsoluteDifference {
-  static constexpr bool exact = true;
+struct AbsoluteDifference : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     const X d = a - b;

@@ -10,8 +10,7 @@ EBB_FUNCTOR(Log1p, log1p)
 EBB_FUNCTOR(Log2, log2)
 EBB_FUNCTOR(Log10, log10)
 EBB_FUNCTOR(Exp2, exp2)
-struct Rsqrt {
-  static constexpr bool exact = true;
+struct Rsqrt : Exact {
   EBB_HOST_DEVICE auto operator()(const auto& x) const {
     using std::sqrt;
     return 1 / sqrt(x);

@@ -5,18 +5,17 @@
 
 namespace ebb::functors {
 
-EBB_EXACT_FUNCTOR(Abs, abs)
-struct Sign {
-  static constexpr bool exact = true;
+EBB_FUNCTOR(Abs : Exact, abs)
+struct Sign : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x) const {
     return x > X{} ? X{} + 1 : x < X{} ? X{} - 1 : x + X{};  // -0 + 0 is 0, and NaN stays
   }
 };
-EBB_EXACT_FUNCTOR(Floor, floor)
-EBB_EXACT_FUNCTOR(Ceil, ceil)
-EBB_EXACT_FUNCTOR(Round, rint)
-EBB_EXACT_FUNCTOR(Trunc, trunc)
+EBB_FUNCTOR(Floor : Exact, floor)
+EBB_FUNCTOR(Ceil : Exact, ceil)
+EBB_FUNCTOR(Round : Exact, rint)
+EBB_FUNCTOR(Trunc : Exact, trunc)
 // The remainder of a by b with the quotient cut to an integer: exact. Libraries divide bit by bit.
 // Where the quotient has fewer bits than X, one fma gives the remainder, which X can hold. If the
 // quotient was rounded up, the remainder has the other sign, which is right as well. Only rare
@@ -36,8 +35,7 @@ struct Rest {
   }
 };
 
-struct Remainder {
-  static constexpr bool exact = true;
+struct Remainder : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     using std::copysign;
@@ -49,8 +47,7 @@ struct Remainder {
 };
 
 // The quotient of a less its remainder, which is next to an integer, as in NumPy.
-struct FloorDivide {
-  static constexpr bool exact = true;
+struct FloorDivide : Exact {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     using std::copysign, std::floor;
