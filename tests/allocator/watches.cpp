@@ -88,7 +88,6 @@ TEST_CASE(
   CHECK(watched.last.requested_bytes == 3 * kMiB);
   CHECK(watched.last.allocated_bytes == 3 * kMiB);
   CHECK(pool->grow(block, {.bytes = 4 * kMiB}, {split(4 * kMiB), {}}));
-  pool->recategorise(block, Category::input);
   CHECK(watched.told == 1);
   pool->suspend();
   pool->resume();
