@@ -39,7 +39,7 @@ Tensor part_of_b(Gradient g, const Operand& dy, int input) {
 Tensors gradient_of_b(Gradient g) { return {{}, part_of_b(g, g.take_dy(), 1)}; }
 
 constexpr OpDef choice(const char* name, void (*infer)(Inference&), Tensors (*gradient)(Gradient),
-                       Positions takes_over = bit(1)) {
+                       Positions takes_over) {
   return {.name = name,
           .infer = infer,
           .gradient = gradient,
@@ -87,8 +87,9 @@ constinit const BinaryOpDef where_op = {
                            [](Gradient g) -> Tensors {
                              return {{}, part_of_a(g, g.take_dy(), 1)};
                            }),
-    .number_left = choice("where", infer_where, gradient_of_b)};
+    .number_left = choice("where", infer_where, gradient_of_b, bit(1))};
 
-constinit const OpDef masked_fill_op = choice("masked_fill", infer_masked_fill, gradient_of_b);
+constinit const OpDef masked_fill_op =
+    choice("masked_fill", infer_masked_fill, gradient_of_b, bit(1));
 
 }  // namespace ebb

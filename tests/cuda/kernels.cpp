@@ -29,9 +29,10 @@ TEST_CASE("products of factors that begin at any element are right to the last o
   const std::uint64_t before = machine.statistics().library_calls;
   const std::int64_t sizes[][3] = {{1, 1, 1},    {5, 3, 7},    {63, 65, 16},
                                    {64, 64, 64}, {65, 67, 33}, {130, 1, 50}};
-  for (const auto& [m, n, k] : sizes)
+  for (const std::int64_t(&size)[3] : sizes)
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) {
+        const std::int64_t m = size[0], n = size[1], k = size[2];
         CAPTURE(m, n, k, transpose_a, transpose_b);
         const auto product = [&](const Device& on) {
           const auto factor = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
