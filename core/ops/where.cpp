@@ -83,10 +83,12 @@ constinit const BinaryOpDef where_op = {
           return {{}, da, db};
         },
         bit(1) | bit(2)),
-    .number_right = choice("where", infer_where,
-                           [](Gradient g) -> Tensors {
-                             return {{}, part_of_a(g, g.take_dy(), 1)};
-                           }),
+    .number_right = choice(
+        "where", infer_where,
+        [](Gradient g) -> Tensors {
+          return {{}, part_of_a(g, g.take_dy(), 1)};
+        },
+        bit(1)),
     .number_left = choice("where", infer_where, gradient_of_b, bit(1))};
 
 constinit const OpDef masked_fill_op =
