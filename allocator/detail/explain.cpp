@@ -1,5 +1,6 @@
 // Reports of an allocator: holders, fragmentation, errors.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <mutex>
 #include <string_view>
@@ -205,6 +206,7 @@ namespace {
 struct Observed {
   std::mutex mutex;
   std::shared_ptr<const OutOfMemoryObserver> observer;  // guarded by the mutex
+  std::atomic<bool> any = false;  // read first, so that a process forked under the lock goes on
 };
 Observed& observed() noexcept {
   static Observed observed;
@@ -216,9 +218,11 @@ void set_out_of_memory_observer(OutOfMemoryObserver observer) {
   auto next = observer ? std::make_shared<const OutOfMemoryObserver>(std::move(observer)) : nullptr;
   const std::lock_guard lock(observed().mutex);
   observed().observer.swap(next);
+  observed().any = static_cast<bool>(observed().observer);
 }
 
 std::shared_ptr<const OutOfMemoryObserver> out_of_memory_observer() noexcept {
+  if (!observed().any) return nullptr;
   const std::lock_guard lock(observed().mutex);
   return observed().observer;
 }

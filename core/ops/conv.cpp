@@ -165,7 +165,7 @@ ConvAttributes attributes_of(const Options& options, bool bias) {
 
 using detail::Operands;  // x, the weights and perhaps a bias
 
-Tensor apply_conv(const Operands& operands, const ConvAttributes& attributes) {
+Tensor apply_conv(const ListOf<Operand>& operands, const ConvAttributes& attributes) {
   return detail::apply_to(conv2d_op, operands, attributes);
 }
 
@@ -181,9 +181,9 @@ std::int64_t rows_more(ConvAttributes& attributes, int side) {
   return rows;
 }
 
-Tensor apply_transpose(const Operands& given, const ConvAttributes& asked) {
+Tensor apply_transpose(const ListOf<Operand>& given, const ConvAttributes& asked) {
   const detail::CalledScope called(conv_transpose2d_op.name);
-  Operands operands = given;
+  Operands operands(given.begin(), given.end());
   ConvAttributes attributes = asked;
   const std::int64_t more[] = {rows_more(attributes, 0), rows_more(attributes, 1)};
   const Operand& x = operands[0];
@@ -216,7 +216,7 @@ constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = infer_
 
 // Checks the operands as given, then applies them as images of height 1.
 Tensor apply_rows(const OpDef& function, Operands operands, const ConvAttributes& attributes,
-                  Tensor (*apply_images)(const Operands&, const ConvAttributes&)) {
+                  Tensor (*apply_images)(const ListOf<Operand>&, const ConvAttributes&)) {
   ConvAttributes checked = attributes;
   rows_more(checked, 1);
   const detail::CalledScope called = detail::check(function, operands, checked);

@@ -148,7 +148,7 @@ Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&
   return outputs;
 }
 
-Tensor apply_dense(const detail::Operands& operands, Activation activation) {
+Tensor apply_dense(const ListOf<Operand>& operands, Activation activation) {
   if (activation > Activation::sigmoid)
     return detail::activate({apply_dense(operands, Activation::none), operands.front().site()},
                             activation);

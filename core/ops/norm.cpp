@@ -217,7 +217,7 @@ void require(const OpDef& op, bool condition, const char* text, CallSite site) {
 }
 
 // Operands: x, scale and shift, of which the last may be left out.
-Tensor apply_norm(const OpDef& op, const detail::Operands& operands, NormAttributes attributes) {
+Tensor apply_norm(const OpDef& op, const ListOf<Operand>& operands, NormAttributes attributes) {
   const CallSite site = operands.front().site();
   require(op, attributes.number >= 1,
           attributes.kind == group ? "takes at least one group" : "takes at least one axis", site);

@@ -100,13 +100,13 @@ double rounded(double x, DType dtype) {
 RandomAttributes uniform_bounds(const char* what, double low, double high, DType dtype,
                                 CallSite site) {
   const RandomAttributes bounds{rounded(low, dtype), rounded(high, dtype)};
-  const std::string given = std::to_string(low) + " and " + std::to_string(high);
+  const auto given = [&] { return std::to_string(low) + " and " + std::to_string(high); };
   // The kernels of f32 and of 16 bits hold the width as a float.
   const double width =
       dtype == DType::f64 ? bounds.b - bounds.a : rounded(bounds.b - bounds.a, DType::f32);
   if (!(std::isfinite(bounds.a) && std::isfinite(bounds.b) && std::isfinite(width) && low <= high))
     throw Error(message(what,
-                        "takes finite bounds, the lower one first, not " + given +
+                        "takes finite bounds, the lower one first, not " + given() +
                             (std::isfinite(high - low) && low <= high
                                  ? std::string(", which are too far apart for ") + name(dtype)
                                  : ""),
@@ -114,7 +114,7 @@ RandomAttributes uniform_bounds(const char* what, double low, double high, DType
   if (low < high && !(bounds.a < bounds.b))
     throw Error(message(what,
                         "takes bounds that differ in " + std::string(name(dtype)) + ", where " +
-                            given + " both are " + std::to_string(bounds.a) +
+                            given() + " both are " + std::to_string(bounds.a) +
                             "; draw in f32 and cast() the result",
                         site));
   return bounds;
@@ -173,6 +173,7 @@ Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSi
   constexpr std::int64_t kLower = std::int64_t{1} << 32;
   const detail::CallScope scope(site);
   const detail::CalledScope called("permutation");
+  const detail::GeneratorTrial trial;  // of both draws
   const auto draw = [&](std::int64_t end) {
     return randint(0, end, {count}, {.device = options.device});
   };

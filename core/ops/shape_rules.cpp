@@ -14,7 +14,8 @@ void fail(const OpDef& op, const std::string& text, const Operand& x) {
   Inference{op, {&spec, 1}, none, x.site(), outputs}.fail(text);
 }
 
-CalledScope check(const OpDef& function, const Operands& operands, const Attributes& attributes) {
+CalledScope check(const OpDef& function, const ListOf<Operand>& operands,
+                  const Attributes& attributes) {
   Specs inputs, outputs;
   for (const Operand& operand : operands) {
     const Tensor& tensor = tensor_of(function, operand);
@@ -62,7 +63,7 @@ Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes)
   return apply_one(op, {x}, attributes, x.site());
 }
 
-Tensor apply_to(const OpDef& op, const Operands& operands, const Attributes& attributes) {
+Tensor apply_to(const OpDef& op, const ListOf<Operand>& operands, const Attributes& attributes) {
   InlineVector<Input, 6> inputs;
   for (const Operand& operand : operands) {
     tensor_of(op, operand);

@@ -18,7 +18,7 @@ using Operands = InlineVector<Operand, 6>;
 // Checks the operands of a public function that applies other operators. Errors then name this
 // function and the user's shapes; errors of these operators name it while the result lives.
 // `function` has only a name and a shape rule.
-[[nodiscard]] CalledScope check(const OpDef& function, const Operands& operands,
+[[nodiscard]] CalledScope check(const OpDef& function, const ListOf<Operand>& operands,
                                 const Attributes& attributes = {});
 
 // The shape given in braces. Throws ShapeError in the name of `function` where the numbers are no
@@ -52,7 +52,8 @@ Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x);
 
 // Apply an operator of one tensor operand, or of several, for the line of the first.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
-Tensor apply_to(const OpDef& op, const Operands& operands, const Attributes& attributes = {});
+Tensor apply_to(const OpDef& op, const ListOf<Operand>& operands,
+                const Attributes& attributes = {});
 
 // A gradient rule: that of input 0 is op(dy, the inputs with these numbers), with the node's
 // attributes. Other inputs have none.

@@ -50,18 +50,25 @@ TapeMode mode_with(LaunchRow* row) noexcept {
 }
 }  // namespace
 
-LaunchRow::Kept& LaunchRow::spare() noexcept {
-  thread_local Kept spare;
-  return spare;
+LaunchRow::Kept* LaunchRow::spare() noexcept {
+  thread_local constinit bool is_over = false;
+  struct Spare {
+    ~Spare() { is_over = true; }
+    Kept kept;
+  };
+  thread_local Spare spare;
+  return is_over ? nullptr : &spare.kept;
 }
 
-LaunchRow::LaunchRow(Kind kind) noexcept
-    : kind_(kind), in_row_(mode_with(this)), kept_(std::exchange(spare(), {})) {}
+LaunchRow::LaunchRow(Kind kind) noexcept : kind_(kind), in_row_(mode_with(this)) {
+  if (Kept* const kept = spare()) kept_ = std::move(*kept);
+}
 
 LaunchRow::~LaunchRow() {
-  constexpr std::size_t kMostSpare = 1024;  // updates, which take about 1 MiB
+  constexpr std::size_t kMostSpare = 8192;  // buffers: all vectors have about 1 MiB then
   kept_.clear();
-  if (kept_.updates.capacity() <= kMostSpare) spare() = std::move(kept_);
+  if (kept_.buffers.capacity() > kMostSpare) return;
+  if (Kept* const kept = spare()) *kept = std::move(kept_);
 }
 
 void LaunchRow::Kept::clear() noexcept {

@@ -57,8 +57,9 @@ class LaunchRow {
 
     void clear() noexcept;
   };
-  // Vectors of the thread's last row, empty, so that a step does not allocate them anew.
-  static Kept& spare() noexcept;
+  // Vectors of the thread's last row, empty, so that a step does not allocate them anew. Null after
+  // the thread's own objects have ended: destructors of static objects may make steps.
+  static Kept* spare() noexcept;
   // Points launches at their kept data, which moves while updates are added.
   void bind() noexcept;
   void run(std::size_t& begun);

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <unordered_set>
 
 #include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
@@ -20,12 +20,12 @@ void infer(const char* what, Inference& inference) {
 
 // Checks the feeds and tells the placeholders theirs.
 void take_feeds(Draft& draft, const FedShapes& shapes) {
+  std::unordered_set<const Node*> seen;
   for (const FedShape& fed : shapes) {
     require_placeholder(draft.what, *draft.graph, fed.placeholder,
                         static_cast<std::size_t>(&fed - shapes.data()), shapes.size());
     const Node* node = fed.placeholder.impl()->node.get();
-    if (std::find(draft.feeds.begin(), draft.feeds.end(), node) != draft.feeds.end())
-      refuse(draft.what, described(*node) + " is fed twice");
+    if (!seen.insert(node).second) refuse(draft.what, described(*node) + " is fed twice");
     const Spec& declared = node->outputs[0];
     bool fits = declared.shape.rank() == fed.shape.rank() && !fed.shape.is_open();
     for (int axis = 0; fits && axis < fed.shape.rank(); ++axis)

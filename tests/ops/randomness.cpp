@@ -16,6 +16,7 @@
 #include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/failing_allocation.h"
 
 namespace ebb::tests {
 namespace {
@@ -150,6 +151,16 @@ TEST_CASE("A permutation has each number once, in another order each time") {
   CHECK(of(permutation(1000)) == of(drawn));
   const Device twin = Device::cpu().twin();
   CHECK(permutation(5, {.device = twin}).device() == twin);
+}
+
+TEST_CASE("A permutation that runs out of memory has drawn nothing") {
+  set_seed(Seed{5});
+  const Tensor drawn = permutation(100);
+  for (std::size_t n = 0;; ++n) {
+    set_seed(Seed{5});
+    if (!fails_at(n, [] { permutation(100); })) break;
+    CHECK(permutation(100).to_vector<std::int64_t>() == drawn.to_vector<std::int64_t>());
+  }
 }
 
 TEST_CASE("Each order of four numbers is drawn as often as the others") {

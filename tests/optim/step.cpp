@@ -1,4 +1,6 @@
 // A step, whatever the rule.
+#include <thread>
+
 #include "ebb/core/tensor/node.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/ebb.h"
@@ -31,6 +33,22 @@ TEST_CASE("step updates the parameters that have a gradient", "[optim]") {
   CHECK(bit_equal(b, b_before));
   CHECK(a.grad().defined());
   CHECK(parameters["sgd/step"].item<std::int64_t>() == 1);
+}
+
+TEST_CASE("a step may be the last thing that a thread does", "[optim][host]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  sum(declare(parameters, "a")).backward();
+  struct Last {
+    ~Last() {
+      for (int i = 0; i < 3; ++i) optim::Sgd().step(*of);
+    }
+    const Parameters* of;
+  };
+  std::thread([&] {
+    thread_local const Last last{&parameters};  // ends after what the first step makes
+    optim::Sgd().step(*last.of);
+  }).join();
+  CHECK(parameters["sgd/step"].item<std::int64_t>() == 4);
 }
 
 TEST_CASE("the first step's peak is that of every other", "[optim]") {
