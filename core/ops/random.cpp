@@ -173,7 +173,6 @@ Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSi
   constexpr std::int64_t kLower = std::int64_t{1} << 32;
   const detail::CallScope scope(site);
   const detail::CalledScope called("permutation");
-  const detail::GeneratorTrial trial;  // of both draws
   const auto draw = [&](std::int64_t end) {
     return randint(0, end, {count}, {.device = options.device});
   };
