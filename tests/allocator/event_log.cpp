@@ -106,7 +106,7 @@ TEST_CASE("what is held after all events of a log is what the figures say, pools
 }
 
 TEST_CASE("a full log keeps its last events, counts those that went, and still adds up") {
-  for (const std::size_t most : {1, 7, 1023, 1024, 1025, 3000}) {
+  for (const std::size_t most : {1u, 7u, 1023u, 1024u, 1025u, 3000u}) {
     RandomProgram random = program(3);
     const auto log = std::make_shared<EventLog>(most);
     REQUIRE(random.allocator().set_recorder(log));

@@ -313,7 +313,7 @@ TEST_CASE(
 
 TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
   Heap heap(kGrowing);
-  for (const std::uintptr_t base : {1 << 20, 2 << 20, 3 << 20})
+  for (const std::uintptr_t base : {1u << 20, 2u << 20, 3u << 20})
     heap.adopt(reinterpret_cast<std::byte*>(base), kRange, kSmallest);
   BlockNode* live = heap.take(kSmallest);  // of the first: all fit alike
   std::size_t nodes = 100;

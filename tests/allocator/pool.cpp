@@ -64,7 +64,7 @@ TEST_CASE("a pool takes room from the shared cache when the device's limit is in
   CHECK(allocator->reserved_bytes() == 2 << 20);
   const auto pool = allocator->make_pool("session");
   pool->allocate({.bytes = 3 << 20});
-  CHECK(allocator->reserved_bytes() == (grows ? 4 : 3) << 20);  // pages go back, or segments
+  CHECK(allocator->reserved_bytes() == (grows ? 4u : 3u) << 20);  // pages go back, or segments
 }
 
 constexpr ByCategory split_of(std::size_t activation, std::size_t workspace) {

@@ -97,7 +97,7 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
     pools.push_back(allocator.make_pool("session"));
     arenas.push_back(pools.back()->allocate({.bytes = 4 * kMiB}));
   }
-  for (const std::size_t i : {3, 0, 2}) pools[i]->rest(arenas[i]);  // the second stays in use
+  for (const std::size_t i : {3u, 0u, 2u}) pools[i]->rest(arenas[i]);  // the second stays in use
   allocator.set_limit(16 * kMiB);
   Block* block = allocator.allocate({.bytes = 5 * kMiB});
   CHECK_FALSE(pools[0]->has_memory(arenas[0]));
@@ -299,7 +299,7 @@ TEST_CASE(
   const auto pool = device.allocator.make_pool("session");
   std::vector<Block*> blocks;
   for (int i = 0; i < 3; ++i) blocks.push_back(pool->allocate({.bytes = 4 * kMiB}));
-  for (const std::size_t i : {2, 0, 1}) pool->rest(blocks[i]);
+  for (const std::size_t i : {2u, 0u, 1u}) pool->rest(blocks[i]);
   pool->set_limit(8 * kMiB);
   CHECK_FALSE(pool->has_memory(blocks[0]));
   CHECK(pool->has_memory(blocks[1]));
@@ -315,7 +315,7 @@ TEST_CASE(
   Faulty device;
   CachingAllocator& allocator = device.allocator;
   std::vector<Block*> freed, live;
-  for (const std::size_t size : {4, 16, 8}) {
+  for (const std::size_t size : {4u, 16u, 8u}) {
     freed.push_back(allocator.allocate({.bytes = size * kMiB}));
     live.push_back(allocator.allocate({.bytes = 2 * kMiB}));
   }

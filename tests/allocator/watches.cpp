@@ -100,7 +100,7 @@ TEST_CASE(
   Watched watched;
   CachingAllocator& allocator = watched.allocator;
   std::vector<Watch> watches;
-  for (const std::size_t threshold : {4, 1}) watches.push_back(watched.over(threshold * kMiB));
+  for (const std::size_t threshold : {4u, 1u}) watches.push_back(watched.over(threshold * kMiB));
   Block* block = allocator.allocate({.bytes = 3 * kMiB});
   Block* more = allocator.allocate({.bytes = 2 * kMiB});
   CHECK(watched.told == 2);

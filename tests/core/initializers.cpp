@@ -161,7 +161,7 @@ TEST_CASE("Orthogonal values have rows or columns of one length at right angles"
 
 TEST_CASE("Orthogonal values of many rows are at right angles to the last digits", "[host]") {
   constexpr std::size_t kRows = 64;  // orthogonalised once, three to ten times as far off
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     Doubles m(kRows * kRows);
     detail::draw_initial_values(initializers::orthogonal(), {seed}, "w", {DType::f64, {64, 64}},
                                 m.data());

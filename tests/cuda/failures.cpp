@@ -138,7 +138,7 @@ TEST_CASE("an accumulation whose update fails leaves no sums, of frozen paramete
   const std::size_t launches =
       machine.count(&emulated::Statistics::launches, [&] { minimize(whole); });
   // The last four launches: the update, and the clearing of both sums and of the count.
-  for (const std::size_t from_end : {1, 2, 3, 4}) {
+  for (const std::size_t from_end : {1u, 2u, 3u, 4u}) {
     CAPTURE(from_end);
     const Parameters parameters = begun();
     machine->inject(Fault::launch, launches - from_end, 701);

@@ -144,7 +144,7 @@ Tensors two_gradients(const Tensors& in, std::size_t k, bool recomputed) {
 }  // namespace
 
 TEST_CASE("One of very many inputs has its gradients of both orders, in both modes") {
-  for (const std::size_t count : {40, 200})
+  for (const std::size_t count : {40u, 200u})
     for (const std::size_t k : kPlaces) {
       if (k >= count) continue;
       for (const bool recomputed : {false, true}) {
@@ -183,7 +183,7 @@ TEST_CASE("Of very many inputs the tape keeps those that the gradient reads, and
 TEST_CASE("The 33rd input and later ones give their memory where that is declared, and no other") {
   constexpr std::int64_t kElements = 1000;
   for (const OpDef* op : {&sum_of_squares_op, &scratch_op})
-    for (const std::size_t k : {0, 31, 32, 160, 199}) {
+    for (const std::size_t k : {0u, 31u, 32u, 160u, 199u}) {
       INFO(op->name << ", input " << k);
       const bool declared = k >= 32, destroys = op == &scratch_op;
       Tensors in = make_all(200, kElements);

@@ -37,7 +37,7 @@ struct How {
   Tensors run(const Tensors& in) const {
     Tensors given(in.begin(), in.begin() + 1 + scales);
     if (is_batch())
-      for (const std::size_t i : {1, 2})
+      for (const std::size_t i : {1u, 2u})
         given.push_back(cast(in[i], in[0].dtype() == DType::f64 ? DType::f64 : DType::f32));
     const InlineVector<Input, 5> inputs(given.begin(), given.end());
     return apply(*op, {inputs.data(), inputs.size()}, attributes(), {});

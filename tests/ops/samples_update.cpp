@@ -76,13 +76,13 @@ void add_update_references(References& references) {
     return updated(a, [&](double, std::int64_t i) { return a[1][i]; });
   });
   references.add(assign_if_op, [](const Application& a) {
-    return updated(a, [&](double x, std::int64_t i) { return a[2][0] ? a[1][i] : x; });
+    return updated(a, [&](double x, std::int64_t i) { return a[2][0] != 0 ? a[1][i] : x; });
   });
   references.add(add_assign_op, [](const Application& a) {
     return updated(a, [&](double x, std::int64_t i) { return x + a[1][i]; });
   });
   references.add(clear_if_op, [](const Application& a) {
-    return updated(a, [&](double x, std::int64_t) { return a[1][0] ? 0 : x; });
+    return updated(a, [&](double x, std::int64_t) { return a[1][0] != 0 ? 0 : x; });
   });
   references.add(add_count_op, [](const Application& a) {
     return updated(a, [&](double n, std::int64_t) { return n + a[1][0]; });
