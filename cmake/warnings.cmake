@@ -10,4 +10,8 @@ function(ebb_warnings target)
     # GCC bug 105562: with the address sanitizer, std::regex of the standard library looks uninitialised.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
   endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    # Loops marked for vectors may divide integers, and & of two bools saves a branch.
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-pass-failed;-Wno-bitwise-instead-of-logical>")
+  endif()
 endfunction()
