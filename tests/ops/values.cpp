@@ -138,9 +138,9 @@ TEST_CASE("integers are clamped to integers, in both modes") {
 }
 
 TEST_CASE("pow gives what C says for zeros, infinities and NaN, and of negative numbers") {
-  const Doubles all = {0,     -0.0,        0.5,          -0.5,  1,    -1,     2,
-                       -2,    3,           -3,           2.5,   -2.5, 0x1p53, 0x1p53 + 2,
-                       1.5,   -1.5,        1e300, kInfinity64, -kInfinity64, kNaN64};
+  const Doubles all = {0,     -0.0,        0.5,          -0.5,  1,      -1,         2,   -2,
+                       3,     -3,          2.5,          -2.5,  0x1p53, 0x1p53 + 2, 1.5, -1.5,
+                       1e300, kInfinity64, -kInfinity64, kNaN64};
   Doubles a, b, expected;
   for (const double x : all)
     for (const double y : all) {
