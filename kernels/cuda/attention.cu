@@ -204,7 +204,8 @@ __global__ void __launch_bounds__(kBlock)
   const std::int64_t width = kOf == Of::v ? of.width : of.depth,
                      rows = kOf == Of::q ? of.length : of.keys;
   for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
-    const auto [batch, row, column] = tiles.position(at);
+    const ProductTiles::Position corner = tiles.position(at);
+    const std::int64_t batch = corner.product, row = corner.row, column = corner.column;
     const T* const dy = a.dy + batch * of.length * of.width;
     const T* const v = a.v + batch * of.keys * of.width;
     const std::int64_t masked = a.mask_of_batch.offset(batch);

@@ -95,7 +95,7 @@ Status clip_scale(const KernelContext& context) {
   for (const Buffer& gradient : gradients) chunks += divide_up(gradient.elements(), Table::kChunk);
   // Every launch has the same number of blocks, so that every sum is written: a block without a
   // chunk writes 0.
-  const int sums = static_cast<int>(std::clamp<std::int64_t>(chunks, 1, optim::kClipNumbers));
+  const auto sums = static_cast<unsigned>(std::clamp<std::int64_t>(chunks, 1, optim::kClipNumbers));
   Gradients some;
   bool is_first = true;
   const auto flush = [&]() -> Status {

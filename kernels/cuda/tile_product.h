@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(kTileThreads* kTileThreads)
   constexpr int kDepth = 16;
   __shared__ TileFactors<A, kDepth> tile;
   for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
-    const auto [product, row, column] = tiles.position(at);
+    const ProductTiles::Position corner = tiles.position(at);
+    const std::int64_t product = corner.product, row = corner.row, column = corner.column;
     A sums[kTileEach][kTileEach] = {};
     decltype(of.fixed(column)) fixed = {};
     const std::int64_t own_column = column + static_cast<int>(threadIdx.x) % kTileSide;
