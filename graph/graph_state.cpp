@@ -175,7 +175,13 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   Specs out;
   detail::require_shape_rule(op, site);
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
-  op.infer(inference);
+  try {
+    op.infer(inference);
+  } catch (...) {
+    // Its draws are the last nodes. Later ones get the numbers that they would have had without it.
+    while (!nodes_.empty() && nodes_.back()->op == &draw_op) nodes_.pop_back();
+    throw;
+  }
 
   // Capture inputs first: a captured tensor's node precedes its readers.
   InlineVector<Node::Source, 3> sources;

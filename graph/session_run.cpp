@@ -106,9 +106,8 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     if (!graph.state().owns(fetch))
       detail::refuse("run", "a fetch is not a tensor of this graph: " + fetch.to_string());
     const Node::Source source = detail::source_of(fetch);
-    const bool pinned = fetch.impl()->version != detail::TensorImpl::kNewest;
-    key.insert(key.end(), {static_cast<std::int64_t>(source.producer->number), source.output,
-                           source.version, pinned});
+    key.insert(key.end(),
+               {static_cast<std::int64_t>(source.producer->number), source.output, source.version});
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     key.push_back(-1 - static_cast<std::int64_t>(feeding.placeholders[i].impl()->node->number));
@@ -232,7 +231,6 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
     provide_arena(program.plan);
   } catch (...) {
     if (!entered.empty()) plan_of_.erase(plan->key);
-    executable.unbind();
     variables.release(added);
     throw;
   }

@@ -78,7 +78,6 @@ struct DraftStep {
 
 struct DraftFetch {
   Node::Source source = {};
-  bool pinned = false;  // fetch the version that a gradient read; else the last value
   DraftValue value = {};
   Index spec = 0;
   CallSite site = {};  // of the fetched node

@@ -89,9 +89,7 @@ Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetc
   for (const Tensor& fetch : fetches) {
     if (!graph.owns(fetch))
       refuse(what, "a fetch is not a tensor of this graph: " + fetch.to_string());
-    draft.fetches.push_back({.source = source_of(fetch),
-                             .pinned = fetch.impl()->version != TensorImpl::kNewest,
-                             .site = fetch.impl()->node->site});
+    draft.fetches.push_back({.source = source_of(fetch), .site = fetch.impl()->node->site});
   }
   Pruner(draft, graph).run();
   return draft;

@@ -149,8 +149,7 @@ class Resolver {
     fetch.value = draft_.values[fetch.spec];
     if (fetch.value.memory == kNone) return;
     const DraftMemory& memory = draft_.memories[fetch.value.memory];
-    if (fetch.pinned && !memory.updates.empty() &&
-        memory.updates.back().version > fetch.source.version)
+    if (!memory.updates.empty() && memory.updates.back().version > fetch.source.version)
       copy(fetch);
     if (draft_.runtime->profile().captures_programs) return;  // captures need fixed addresses
     DraftMemory& fetched = draft_.memories[fetch.value.memory];

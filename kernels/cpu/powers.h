@@ -79,7 +79,8 @@ inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
   const V nan = std::numeric_limits<double>::quiet_NaN() - V{};
   const auto is_root = (back != below) & (x < 0) & (x > -kInfinity<double>);
   e = is_root ? nan : e;
-  e = ((whole & 1) != 0) & (back == below) ? from_bits<double>(bits<double>(e) | sign) : e;
+  const auto is_odd = ((whole & 1) != 0) & (back == below);
+  e = is_odd ? from_bits<double>(bits<double>(e) | sign) : e;
   const auto is_known = (x == x) & (y == y);
   e = is_known ? e : nan;
   const auto is_one = (y == 0) | (x == 1) | ((size == 1) & y_is_end);

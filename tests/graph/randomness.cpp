@@ -188,4 +188,16 @@ TEST_CASE("a random operator of a graph that is refused leaves the graph as it w
   CHECK_ERROR(normal_like(Tensor::zeros({3}, DType::i32)), ShapeError,
               "makes f32, f64, f16 or bf16, not i32");
   CHECK_ERROR(bernoulli_like(Tensor::zeros({3}), -1), Error, "a probability in [0, 1]");
+  std::vector<Floats> drawn;
+  for (const bool after_refusals : {false, true}) {
+    Graph again;
+    constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+    if (after_refusals) {
+      CHECK_ERROR(uniform(again, {kHuge, kHuge}), ShapeError, "too large");
+      CHECK_ERROR(randint(again, 0, 9, {kHuge, kHuge}), ShapeError, "too large");
+    }
+    const Tensor wanted = uniform(again, {5});
+    drawn.push_back(Session(again, {.seed = Seed{4}}).run(wanted).to_vector<float>());
+  }
+  CHECK(drawn[0] == drawn[1]);
 }

@@ -327,6 +327,7 @@ TEST_CASE("0 is a size of a shape that is asked for, which something with elemen
   CHECK(reshape(f32({0, 3}), {0, 7}).shape() == Shape{0, 7});
   const Tensor cut = unflatten(unflatten(open, 0, {2, -1}), 2, {1, 3});
   CHECK(cut.shape().to_string() == "[2, ?, 1, 3, 8]");
+  CHECK(concat({open, f32({1, 3, 8})}, 0).shape().to_string() == "[?, 3, 8]");
   Session session(graph);
   CHECK(session.run(cut, {{open, f32({4, 3, 8})}}).shape() == Shape{2, 2, 1, 3, 8});
   EBB_REFUSES(session.run(cut, {{open, f32({4, 2, 8})}}), ShapeError,

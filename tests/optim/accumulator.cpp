@@ -259,17 +259,20 @@ TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim
 TEST_CASE("an accumulation that fails tears all sums and the count: together they are of no batch",
           "[optim][row15]") {
   const Parameters p(Device::cpu());
-  for (const char* name : {"a", "b"}) p.declare(name, {1}, initializers::zeros());
+  for (const char* name : {"a", "b", "frozen.c"}) p.declare(name, {1}, initializers::zeros());
   const optim::Accumulator accumulator(optim::Sgd(), {.samples = 8});
   const auto micro = [&](double of_a) {
-    accumulator.minimize(sum(p["a"] * of_a + p["b"]), p, Tensor::full({}, 2, DType::i64));
+    accumulator.minimize(sum(p["a"] * of_a + p["b"] + p["frozen.c"]), p,
+                         Tensor::full({}, 2, DType::i64));
   };
   micro(1);
+  p.scope("frozen").set_trainable(false);
   {
     const DetectNan detect({.infinity = true});
     CHECK_ERROR(micro(3e38), NotANumber, "[accumulate] element [0]");  // twice that is infinite
   }
-  for (const char* name : {"a/sgd.accumulated", "b/sgd.accumulated", "sgd/samples"})
+  for (const char* name :
+       {"a/sgd.accumulated", "b/sgd.accumulated", "frozen.c/sgd.accumulated", "sgd/samples"})
     CHECK_ERROR(p[name].clone(), Error, "accumulator");
   CHECK(values_of(p["a"]) == std::vector<double>{0});
 }

@@ -137,7 +137,8 @@ TEST_CASE("options that are refused are refused by name and by the caller's line
   CHECK_ERROR_HERE(optim::Lion({.beta2 = -1}), Error, "[lion] beta2");
   CHECK_ERROR_HERE(optim::Adam({.learning_rate = -1}), Error, "[learning rate]");
   CHECK_ERROR_HERE(optim::Adam({.learning_rate = NAN}), Error, "[learning rate]");
-  CHECK_ERROR_HERE(optim::Adam({.learning_rate = Tensor::zeros({2})}), Error, "f64[]");
+  CHECK_ERROR_HERE(optim::Adam({.learning_rate = Tensor::zeros({})}), Error, "f64[]");
+  CHECK_ERROR_HERE(optim::Adam({.learning_rate = Tensor::zeros({1}, DType::f64)}), Error, "f64[]");
   CHECK_ERROR_HERE(optim::Adam({.clip = {.value = 1, .norm = 1}}), Error, "[clip] takes one of");
   CHECK_ERROR_HERE(optim::Adam({.name = "a.b"}), Error, "a.b");
   CHECK_ERROR_HERE(optim::Adam({.state_dtype = DType::i64}), Error, "state_dtype = i64");
