@@ -96,7 +96,7 @@ TEST_CASE("a run that takes no arena finds its variables wherever a resume has p
   const Tensor w = parameters.declare("w", {1 << 10}, initializers::constant(1));
   const Tensor twice = w * 2;
   for (const Device& device :
-       {tests::make_second_device({.grows = false}), without_ranges(), Device::cpu()}) {
+       {without_ranges(false), without_ranges(), Device::cpu()}) {
     CAPTURE(device.name());
     if (!device.runtime().profile().captures_programs)
       CHECK(graph.plan({twice}, {}, device).arena_bytes == 0);

@@ -4,6 +4,7 @@
 
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/core/second_device.h"
+#include "ebb/tests/fault_source.h"
 #include "ebb/tests/graph/models.h"
 
 namespace ebb::tests {
@@ -11,8 +12,13 @@ namespace ebb::tests {
 inline constexpr std::int64_t kRows = 16;
 
 // A device without reserved address ranges: after resume() memory has other addresses.
-inline Device without_ranges() {
-  return make_second_device({.captures_programs = true, .grows = false});
+inline Device without_ranges(bool captures_programs = true) {
+  struct Elsewhere : ForwardingSource {
+    using ForwardingSource::ForwardingSource;
+    void unreserve(void*, std::size_t) noexcept override {}
+  };
+  return make_second_device({.captures_programs = captures_programs, .grows = false},
+                            std::make_unique<Elsewhere>(std::make_shared<memory::HostSource>()));
 }
 
 inline std::vector<Device> devices() {
