@@ -160,7 +160,7 @@ std::optional<Arguments> parse_arguments(const std::string& program, int argc,
   if (!parse(app, argc, argv)) return {};
   if (by_place->count() + by_name->count() > 1) throw BadArguments("takes one device, not two");
   try {
-    arguments.device = ebb::Device::parse(device);
+    arguments.device = ebb::Device::parse(device, {});
   } catch (const ebb::Error& error) {
     throw BadArguments(error.what());
   }
@@ -257,7 +257,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
                        " does not divide --batch " + std::to_string(options.batch));
   try {
     // Last, since looking for a GPU takes some of its memory.
-    options.device = device->count() ? ebb::Device::parse(device_name) : ebb::Device::best();
+    options.device = device->count() ? ebb::Device::parse(device_name, {}) : ebb::Device::best();
   } catch (const ebb::Error& error) {
     throw BadArguments(std::string("--device: ") + error.what());
   }
