@@ -76,6 +76,9 @@ class InMode {
     session_ ? session().save(file, loader...) : parameters.save(file, loader...);
   }
 
+  memory::Plan plan(const Tensors& fetches, const FedShapes& shapes) const {
+    return graph_.plan(fetches, shapes, session_->device());
+  }
   // The graph's session, initialized on its first use.
   Session& session() {
     if (!std::exchange(is_initialized_, true)) session_->initialize();

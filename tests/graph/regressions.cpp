@@ -81,13 +81,24 @@ TEST_CASE("gradients without create_graph are constants in a graph too, with it 
 }
 
 TEST_CASE("minimize returns the loss of before the step, also where that is a parameter itself") {
-  for (const bool as_graph : {false, true}) {
-    InMode mode(as_graph);
-    const Tensor w = mode.parameters.declare("w", {}, initializers::constant(3));
-    const auto step = mode.function([&] { return sgd().minimize(w, mode.parameters); });
-    CHECK(step({})[0].item<float>() == 3);
-    CHECK(mode["w"].item<float>() == Approx(2.9));
-  }
+  using Minimize = Tensor (*)(const Tensor& loss, const Parameters&);
+  const Minimize ways[] = {
+      [](const Tensor& loss, const Parameters& p) { return sgd().minimize(loss, p); },
+      [](const Tensor& loss, const Parameters& p) {
+        return optim::minimize(loss, {{p, sgd()}});
+      },
+      [](const Tensor& loss, const Parameters& p) {
+        return optim::Accumulator(sgd(), {.samples = 1})
+            .minimize(loss, p, Tensor::full({}, 1, DType::i64));
+      }};
+  for (const bool as_graph : {false, true})
+    for (const Minimize minimize : ways) {
+      InMode mode(as_graph);
+      const Tensor w = mode.parameters.declare("w", {}, initializers::constant(3));
+      const auto step = mode.function([&] { return minimize(w, mode.parameters); });
+      CHECK(step({})[0].item<float>() == 3);
+      CHECK(mode["w"].item<float>() == Approx(2.9));
+    }
 }
 
 TEST_CASE("the result of minimize has no history in a graph, as eagerly") {

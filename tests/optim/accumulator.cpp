@@ -140,28 +140,6 @@ TEST_CASE("micro-batches of any sizes give the whole batch's update, and a parti
   }
 }
 
-TEST_CASE("accumulation is the same in both modes, bit for bit", "[optim][row15]") {
-  const Data data;
-  for (const Optimizers& optimizers : all_optimizers()) {
-    CAPTURE(optimizers[0].rule().name(), optimizers.size());
-    Program eager(false, optimizers), recorded(true, optimizers);
-    const auto check = [&] {
-      for (const auto* list : {&eager.mode.parameters.entries(), &eager.mode.parameters.slots()})
-        for (const auto& [name, tensor] : *list) {
-          CAPTURE(name);
-          CHECK(bit_equal(tensor, recorded.mode[name]));
-        }
-    };
-    for (const std::int64_t end : {5, 16, 24, 9}) {
-      const Tensors batch = {slice(data.x, end - 5, end), slice(data.y, end - 5, end)};
-      CHECK(bit_equal(recorded.micro(batch)[0], eager.micro(batch)[0]));
-      check();
-    }
-    CHECK(eager.flush() == recorded.flush());
-    check();
-  }
-}
-
 TEST_CASE("accumulated gradients are counted as gradients, also those that were loaded",
           "[optim][row15]") {
   // Bytes of two weights, two biases and the count, each rounded up to 512.
@@ -217,43 +195,80 @@ TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
 
 namespace {
 
-// Parameters a and b. Each has as its gradient the number given to a micro-step.
+// Parameters a and b, of one accumulator or each of its own group's. Each has as its gradient the
+// number given to a micro-step.
 struct Pair {
-  explicit Pair(const Parameters& parameters) : parameters(parameters) {
+  Pair(const Parameters& parameters, bool grouped) : parameters(parameters), grouped(grouped) {
     for (const char* name : {"a", "b"})
       parameters.scope(name).declare("w", {}, initializers::zeros());
   }
-  Tensor loss(const Tensor& c) const { return parameters["a.w"] * c + parameters["b.w"] * c; }
-  Tensor micro(const Tensor& c) const { return accumulator.minimize(loss(c), parameters, one); }
-  Tensor flush() const { return accumulator.flush(parameters); }
-  void freeze(bool frozen) const { parameters.scope("b").set_trainable(!frozen); }
+  double rate(std::string_view name) const { return grouped && name == "b" ? 10 : 1; }
+  optim::GroupAccumulator of_groups() const { return optim::GroupAccumulator(groups, two); }
+  Tensor micro(const Tensor& c) const {
+    const Tensor loss = parameters["a.w"] * c + parameters["b.w"] * c;
+    return grouped ? of_groups().minimize(loss, one) : of_both.minimize(loss, parameters, one);
+  }
+  Tensor flush() const { return grouped ? of_groups().flush() : of_both.flush(parameters); }
+  void freeze(std::string_view name, bool frozen) const {
+    parameters.scope(name).set_trainable(!frozen);
+  }
 
   const Parameters parameters;
+  const bool grouped;
   const Tensor one = Tensor::full({}, 1, DType::i64);
-  const optim::Accumulator accumulator{optim::Sgd({.learning_rate = 1}), {.samples = 2}};
+  const optim::AccumulatorOptions two{.samples = 2};
+  const optim::Accumulator of_both{optim::Sgd({.learning_rate = 1}), two};
+  std::vector<optim::ParameterGroup> groups = {
+      {parameters.scope("a"), optim::Sgd({.learning_rate = 1})},
+      {parameters.scope("b"), optim::Sgd({.learning_rate = 10})}};
 };
 
 }  // namespace
 
-TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim][row15]") {
+TEST_CASE("what is frozen counts with the others, and drops what it has accumulated",
+          "[optim][row15][groups]") {
   const bool as_graph = GENERATE(false, true), flushed = GENERATE(false, true);
-  CAPTURE(as_graph, flushed);
+  const bool grouped = GENERATE(false, true);
+  const std::string frozen = GENERATE("a", "b"), trained = frozen == "a" ? "b" : "a";
+  CAPTURE(as_graph, flushed, grouped, frozen);
   InMode mode(as_graph, DType::f64);
-  const Pair pair(mode.parameters);
-  const auto step = [&](bool frozen, bool flushes) {
-    return mode.function({{DType::f64, {}}}, [&, frozen, flushes](const Tensors& in) -> Tensors {
-      pair.freeze(frozen);
+  const Pair pair(mode.parameters, grouped);
+  const double rate = pair.rate(trained);
+  const auto step = [&](bool freezes, bool flushes) {
+    return mode.function({{DType::f64, {}}}, [&, freezes, flushes](const Tensors& in) -> Tensors {
+      pair.freeze(frozen, freezes);
       return {flushes ? pair.flush() : pair.micro(in[0])};
     });
   };
-  const auto both = step(false, false), last = step(true, flushed);
+  const auto both = step(false, false), one = step(true, false), end = step(true, true);
   both({number(100)});
-  last({number(100)});
-  CHECK(mode["a.w"].item<double>() == -100);
-  CHECK(mode["b.w"].item<double>() == 0);
-  for (int i = 0; i < 2; ++i) both({number(1)});
-  CHECK(mode["a.w"].item<double>() == -101);
-  CHECK(mode["b.w"].item<double>() == -1);
+  flushed ? end({number(0)}) : one({number(300)});
+  const double after = -rate * (flushed ? 100 : 200);
+  CHECK(mode[trained + ".w"].item<double>() == after);
+  CHECK(mode[frozen + ".w"].item<double>() == 0);
+  // What is thawed in the middle of a batch ends its batch together with the others.
+  one({number(2)});
+  both({number(2)});
+  CHECK(mode[trained + ".w"].item<double>() == after - rate * 2);
+  CHECK(mode[frozen + ".w"].item<double>() == -pair.rate(frozen) * 1);
+  for (const auto& [name, value] : mode.values())
+    if (name.ends_with("/samples")) CHECK(value.item<std::int64_t>() == 0);
+}
+
+TEST_CASE("what is thawed within a batch has what it accumulated of it", "[optim][row15][groups]") {
+  for (const bool grouped : {false, true}) {
+    const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+    const Pair pair(p, grouped);
+    pair.micro(number(1));
+    p.set_trainable(false);
+    const std::string every = grouped ? "every parameter of the groups " : "every parameter ";
+    CHECK_ERROR(pair.micro(number(1)), Error, every + "that the loss");
+    CHECK_ERROR(pair.flush(), Error, every + "with an accumulated gradient is frozen");
+    p.set_trainable(true);
+    CHECK(pair.flush().item<std::int64_t>() == 1);
+    for (const char* name : {"a", "b"})
+      CHECK(p.scope(name)["w"].item<double>() == -pair.rate(name));
+  }
 }
 
 TEST_CASE("an accumulation that fails tears all sums and the count: together they are of no batch",
@@ -275,46 +290,6 @@ TEST_CASE("an accumulation that fails tears all sums and the count: together the
        {"a/sgd.accumulated", "b/sgd.accumulated", "frozen.c/sgd.accumulated", "sgd/samples"})
     CHECK_ERROR(p[name].clone(), Error, "accumulator");
   CHECK(values_of(p["a"]) == std::vector<double>{0});
-}
-
-TEST_CASE("a scope's accumulator knows what it has accumulated", "[optim][row15]") {
-  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const Pair pair(p.scope("part"));
-  pair.micro(number(100));
-  CHECK(p.contains("part.a.w/part.sgd.accumulated"));
-  CHECK(pair.flush().item<std::int64_t>() == 1);
-  CHECK(p["part.a.w"].item<double>() == -100);
-  pair.micro(number(100));
-  pair.freeze(true);
-  pair.micro(number(100));
-  CHECK(p["part.a.w"].item<double>() == -200);
-  CHECK(p["part.b.w"].item<double>() == -100);
-  pair.freeze(false);
-  pair.micro(number(1));
-  CHECK(pair.flush().item<std::int64_t>() == 1);
-  CHECK(p["part.b.w"].item<double>() == -101);
-}
-
-TEST_CASE("a loss that is a parameter itself is given as it was before the step", "[optim]") {
-  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const Tensor w = p.declare("w", {}, initializers::constant(3));
-  const optim::Sgd sgd({.learning_rate = 1});
-  const optim::Accumulator accumulator(sgd, {.samples = 1});
-  CHECK(accumulator.minimize(w, p, Tensor::full({}, 1, DType::i64)).item<double>() == 3);
-  CHECK(optim::minimize(w, {{p, sgd}}).item<double>() == 2);
-  CHECK(w.item<double>() == 1);
-}
-
-TEST_CASE("what is thawed within a group has what it accumulated of it", "[optim][row15]") {
-  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const Pair pair(p);
-  pair.micro(number(100));
-  p.set_trainable(false);
-  CHECK_ERROR(pair.flush(), Error, "every parameter with an accumulated gradient is frozen");
-  p.set_trainable(true);
-  CHECK(pair.flush().item<std::int64_t>() == 1);
-  CHECK(p["a.w"].item<double>() == -100);
-  CHECK(p["b.w"].item<double>() == -100);
 }
 
 TEST_CASE("whichever micro-step completes a group updates all that the group has accumulated") {
@@ -348,107 +323,10 @@ TEST_CASE("micro-steps of one accumulator that depend on other parameters are re
   CHECK_NOTHROW(accumulate.minimize(sum(b * 2), p, one));
 }
 
-namespace {
-
-// Parameters a and b, each in a group of its own. Each has as its gradient the number given to a
-// micro-step.
-struct GroupPair {
-  explicit GroupPair(const Parameters& parameters) : parameters(parameters) {
-    for (const char* name : {"a", "b"})
-      parameters.scope(name).declare("w", {}, initializers::zeros());
-    groups = {{parameters.scope("a"), optim::Sgd({.learning_rate = 1})},
-              {parameters.scope("b"), optim::Sgd({.learning_rate = 10})}};
-  }
-  Tensor micro(const Tensor& c) const {
-    return optim::GroupAccumulator(groups, {.samples = 2})
-        .minimize(parameters["a.w"] * c + parameters["b.w"] * c, one);
-  }
-  Tensor flush() const { return optim::GroupAccumulator(groups, {.samples = 2}).flush(); }
-  void freeze(std::string_view name, bool frozen) const {
-    parameters.scope(name).set_trainable(!frozen);
-  }
-
-  const Parameters parameters;
-  const Tensor one = Tensor::full({}, 1, DType::i64);
-  std::vector<optim::ParameterGroup> groups;
-};
-
-}  // namespace
-
-TEST_CASE("a frozen group counts with the others, and drops what it has accumulated",
-          "[optim][row15][groups]") {
-  const bool as_graph = GENERATE(false, true), flushed = GENERATE(false, true);
-  const std::string frozen = GENERATE("a", "b"), trained = frozen == "a" ? "b" : "a";
-  CAPTURE(as_graph, flushed, frozen);
-  const double rate_of_frozen = frozen == "a" ? 1 : 10, rate = 11 - rate_of_frozen;
-  InMode mode(as_graph, DType::f64);
-  const GroupPair pair(mode.parameters);
-  const auto step = [&](bool freezes, bool flushes) {
-    return mode.function({{DType::f64, {}}}, [&, freezes, flushes](const Tensors& in) -> Tensors {
-      pair.freeze(frozen, freezes);
-      return {flushes ? pair.flush() : pair.micro(in[0])};
-    });
-  };
-  const auto both = step(false, false), one = step(true, false), end = step(true, true);
-  both({number(100)});
-  flushed ? end({number(0)}) : one({number(300)});
-  const double after = -rate * (flushed ? 100 : 200);
-  CHECK(mode[trained + ".w"].item<double>() == after);
-  CHECK(mode[frozen + ".w"].item<double>() == 0);
-  // A group that is thawed in the middle of a batch ends its batch together with the others.
-  one({number(2)});
-  both({number(2)});
-  CHECK(mode[trained + ".w"].item<double>() == after - rate * 2);
-  CHECK(mode[frozen + ".w"].item<double>() == -rate_of_frozen * 1);
-  for (const char* scope : {"a", "b"})
-    CHECK(mode[std::string(scope) + ".sgd/samples"].item<std::int64_t>() == 0);
-}
-
-TEST_CASE("groups that cannot accumulate say so, and have changed nothing",
-          "[optim][row15][groups]") {
-  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const GroupPair pair(p);
-  CHECK_ERROR_HERE(optim::GroupAccumulator({}), Error, "[accumulator] takes one group");
-  CHECK_ERROR(optim::GroupAccumulator(pair.groups, {.samples = 0}), Error,
-              "samples = 0 is below 1");
-  const optim::GroupAccumulator accumulator(pair.groups, {.samples = 2});
-  CHECK_ERROR_HERE(accumulator.flush(), Error, "nothing has been accumulated");
-  CHECK_ERROR_HERE(accumulator.minimize(number(1), pair.one), Error, "");
-  const auto all = [&](const optim::Optimizer& second) {
-    return optim::GroupAccumulator({pair.groups[0], {p.scope("b"), second}});
-  };
-  const Tensor loss = p["a.w"] * 3 + p["b.w"];
-  CHECK_ERROR(
-      optim::GroupAccumulator({pair.groups[0], {p, optim::Adam()}}).minimize(loss, pair.one), Error,
-      "'a.w' is in two groups");
-  CHECK_ERROR(all(optim::Adam()).minimize(p["a.w"] * 3, pair.one), Error,
-              "depends on none of the 1 parameters whose names begin with \"b.\"");
-  CHECK_ERROR(all(optim::Adam()).minimize(loss, number(1)), ShapeError, "i64 scalar");
-  struct Failing final : optim::Rule {
-    const char* name() const noexcept override { return "failing"; }
-    std::span<const char* const> slots() const noexcept override { return Momentum::kSlots; }
-    optim::RuleResult update(const optim::RuleInput&) const override { throw Error("[failing]"); }
-  };
-  CHECK_ERROR(all({std::make_shared<Failing>(), 0.1}).minimize(p["a.w"] * 3 + p["b.w"], pair.one),
-              Error, "[failing]");
-  CHECK(p.slots().empty());
-  CHECK(p["a.w"].item<double>() == 0);
-
-  pair.micro(number(1));
-  p.set_trainable(false);
-  CHECK_ERROR(pair.micro(number(1)), Error, "every parameter of the groups that the loss");
-  CHECK_ERROR(pair.flush(), Error,
-              "every parameter of the groups with an accumulated gradient is frozen");
-  p.set_trainable(true);
-  CHECK(pair.flush().item<std::int64_t>() == 1);
-  CHECK(p["a.w"].item<double>() == -1);
-  CHECK(p["b.w"].item<double>() == -10);
-}
-
 TEST_CASE("a flush counts what has been accumulated, for whichever of the groups",
           "[optim][row15][groups]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const GroupPair pair(p);
+  const Pair pair(p, true);
   const Tensor loss = optim::GroupAccumulator({pair.groups[1]}, {.samples = 2})
                           .minimize(p["b.w"] * 3 + 1, pair.one);
   CHECK(loss.item<double>() == 1);
@@ -461,7 +339,7 @@ TEST_CASE("a flush counts what has been accumulated, for whichever of the groups
 
 TEST_CASE("a frozen group makes no step, and has nothing to clip", "[optim][row15][groups]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  GroupPair pair(p);
+  Pair pair(p, true);
   pair.groups[1].optimizer = {std::make_shared<Momentum>(), 0.1, {}, {.global_norm = 1}};
   pair.freeze("b", true);
   for (int i = 0; i < 2; ++i) pair.micro(number(3));

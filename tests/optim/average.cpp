@@ -76,36 +76,27 @@ TEST_CASE("a swap exchanges parameters and averages, and a second one gives all 
 
 TEST_CASE("a graph's averages are eager's, bit for bit, and come after the step",
           "[optim][average]") {
-  const Parameters eager = eager_parameters();
-  train(eager, MovingAverage(eager, {.decay = 0.9}), 5);
-
-  Graph graph;
-  const Parameters p(graph, Seed{1});
-  declare_averaged(p);
-  const MovingAverage average(p, {.decay = 0.9});
-  const Tensor step = optim::Adam({.learning_rate = 0.1}).minimize(averaged_loss(p), p);
-  const Tensor averaged = average.update();
-  const Tensor loss = averaged_loss(p);
-  const Tensor swapped = average.swap();
-  Session session(graph);
-  session.initialize(p);
-  for (int i = 1; i <= 5; ++i) {
-    const auto [value, count] = session.run({step, averaged});
-    CHECK(count.item<std::int64_t>() == i);
-  }
-  for (const auto* list : {&p.entries(), &p.states(), &p.slots()})
-    for (const auto& [name, tensor] : *list) {
-      CAPTURE(name);
-      CHECK(bit_equal(session.value(tensor), eager[name]));
-    }
-  session.run(swapped);
-  CHECK(bit_equal(session.value(p["x"]), eager["average.x"]));
-  CHECK(bit_equal(session.value(p["average.x"]), eager["x"]));
-
-  // Fetching a loss neither updates the average nor swaps.
-  session.run(loss);
-  CHECK(session.value(p["average.updates"]).item<std::int64_t>() == 5);
-  CHECK(bit_equal(session.value(p["x"]), eager["average.x"]));
+  const auto run = [](bool as_graph) {
+    InMode mode(as_graph);
+    const Parameters& p = mode.parameters;
+    declare_averaged(p);
+    const MovingAverage average(p, {.decay = 0.9});
+    const auto step = mode.function({}, [&](const Tensors&) -> Tensors {
+      const Tensor loss = optim::Adam({.learning_rate = 0.1}).minimize(averaged_loss(p), p);
+      return {loss, average.update()};
+    });
+    const auto loss = mode.function([&] { return averaged_loss(p); });
+    const auto swap = mode.function([&] { return average.swap(); });
+    for (int i = 1; i <= 5; ++i) CHECK(step({})[1].item<std::int64_t>() == i);
+    Values values = mode.values();
+    loss({});  // neither updates the average nor swaps
+    check_bits(mode.values(), values);
+    swap({});
+    CHECK(bit_equal(mode["x"], values.at("average.x")));
+    CHECK(bit_equal(mode["average.x"], values.at("x")));
+    return values;
+  };
+  check_bits(run(true), run(false));
 }
 
 TEST_CASE("averages go on from a checkpoint", "[optim][average]") {

@@ -89,18 +89,6 @@ TEST_CASE("an optimizer clips gradients as the functions do", "[optim][clip]") {
       }
 }
 
-TEST_CASE("eager and graph clip alike, bit for bit", "[optim][clip]") {
-  for (const Clip& clip : kClips)
-    for (const optim::Optimizer& optimizer : optimizers(clip)) {
-      CAPTURE(optimizer.rule().name(), clip.value, clip.norm, clip.global_norm);
-      const Training training = {
-          declare, {[&](const Parameters& p) { return optimizer.minimize(clipped_loss(p), p); }}};
-      const Values eager = train_eagerly(training, 3);
-      check_bits(train_as_graph(training, 3, true), eager);
-      check_bits(train_as_graph(training, 3, false), eager);
-    }
-}
-
 TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][clip]") {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     const Parameters p(Device::cpu(), Seed{1}, dtype);

@@ -135,15 +135,18 @@ TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][r
   CHECK(bit_equal(twice.at("x/scripted.b"), start.at("x")));
 }
 
-TEST_CASE("a rule can be made of a built-in one", "[optim][rule]") {
+TEST_CASE("a rule can be made of a built-in one, and decays what that one decays",
+          "[optim][rule]") {
   const bool as_graph = GENERATE(false, true);
-  const optim::Adam adam({.learning_rate = 0.1});
-  // Has two slots, as Adam has. The doubled gradient makes no difference to Adam but through
+  const optim::AdamW adamw({.learning_rate = 0.1,
+                            .weight_decay = 0.5,
+                            .decay_only = [](const auto& p) { return p.name == "x"; }});
+  // Has two slots, as AdamW has. The doubled gradient makes no difference to it but through
   // epsilon.
-  const optim::Optimizer wrapped = scripted([&](const optim::RuleInput& in) {
+  const optim::Optimizer wrapped = own<Scripted>(0.1, [&](const optim::RuleInput& in) {
     optim::RuleInput doubled = in;
     doubled.gradient = in.gradient * 2;
-    return adam.rule().update(doubled);
+    return adamw.rule().update(doubled);
   });
   const auto with = [&](const optim::Optimizer& optimizer) {
     Training training =
@@ -151,10 +154,10 @@ TEST_CASE("a rule can be made of a built-in one", "[optim][rule]") {
     training.dtype = DType::f64;
     return train(as_graph, training, 4);
   };
-  const Values own = with(wrapped), built_in = with(adam);
-  CHECK(distance(own.at("x"), built_in.at("x")) < 1e-6);
+  const Values own = with(wrapped), built_in = with(adamw);
+  for (const char* name : {"x", "y"}) CHECK(distance(own.at(name), built_in.at(name)) < 1e-6);
   CHECK(distance(values_of(own.at("x/scripted.a") * 0.5),
-                 values_of(built_in.at("x/adam.first_moment"))) < 1e-6);
+                 values_of(built_in.at("x/adamw.first_moment"))) < 1e-6);
 }
 
 TEST_CASE("a rule that throws half-way has changed nothing and counted nothing", "[optim][rule]") {

@@ -1,36 +1,24 @@
 // Learning rates that change with the step.
 #include "ebb/ebb.h"
-#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
 
 namespace ebb::tests {
 namespace {
 
-// Returns the rates of steps 1, 2, ..., read from a parameter that starts at 0 and has a gradient
-// of -1.
-std::vector<double> rates(const optim::LearningRate& rate, int steps, bool as_graph) {
-  const optim::Sgd sgd({.learning_rate = rate});
-  const auto declare = [](const Parameters& p) { p.declare("x", {1}, initializers::zeros()); };
-  std::vector<double> rates;
-  double before = 0;
-  for (int n = 1; n <= steps; ++n) {
-    const Values values = train(
-        as_graph,
-        {declare, {[&](const Parameters& p) { return sgd.minimize(sum(-p["x"]), p); }}, DType::f64},
-        n);
-    const double now = values_of(values.at("x"))[0];
-    rates.push_back(now - before);
-    before = now;
-  }
-  return rates;
-}
-
+// Checks the rates of steps 1, 2, ..., read from a parameter that has a gradient of -1.
 void check_rates(const optim::LearningRate& rate, const std::vector<double>& expected) {
   for (const bool as_graph : {false, true}) {
-    const std::vector<double> got = rates(rate, static_cast<int>(expected.size()), as_graph);
+    InMode mode(as_graph, DType::f64);
+    const Tensor x = mode.parameters.declare("x", {}, initializers::zeros());
+    const auto step = mode.function(
+        [&] { return optim::Sgd({.learning_rate = rate}).minimize(-x, mode.parameters); });
+    double before = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       CAPTURE(as_graph, i + 1);
-      CHECK(std::abs(got[i] - expected[i]) < 1e-14);
+      step({});
+      const double now = mode["x"].item<double>();
+      CHECK(std::abs(now - before - expected[i]) < 1e-14);
+      before = now;
     }
   }
 }

@@ -209,6 +209,8 @@ TEST_CASE("an accumulator's count belongs to its scope, rule and name", "[optim]
     CAPTURE(name);
     CHECK(p[name].item<std::int64_t>() == 2);
   }
+  CHECK(p.contains("d.w/d.adam.accumulated"));
+  CHECK(plain.flush(p.scope("d")).item<std::int64_t>() == 2);
   CHECK(plain.flush(p).item<std::int64_t>() == 2);
   CHECK(p["adam/samples"].item<std::int64_t>() == 0);
   CHECK(p["adam:x/samples"].item<std::int64_t>() == 2);
@@ -300,14 +302,17 @@ TEST_CASE("training in parts goes on where a file left it, in either mode", "[op
   const TemporaryFolder folder;
   const std::vector<Step> steps = {
       [](const Parameters& p) {
-        return optim::Accumulator(optim::Adam({.learning_rate = 0.1}), {.samples = 3})
+        return optim::Accumulator(optim::Adam({.learning_rate = 0.1, .state_dtype = DType::f64}),
+                                  {.samples = 3, .sum_dtype = DType::f64})
             .minimize(loss_of(p), p.scope("g"), Tensor::full({}, 2, DType::i64));
       },
       [](const Parameters& p) {
         return optim::Sgd({.momentum = 0.9, .name = "d"}).minimize(loss_of(p), p.scope("d"));
       }};
-  const Values whole = train_eagerly(training_of(steps), 5);
-  check_bits(train_as_graph(training_of(steps), 5), whole);
+  const Values whole = train(false, training_of(steps), 5);
+  check_bits(train(true, training_of(steps), 5), whole);
+  for (const char* slot : {"second_moment", "accumulated"})
+    CHECK(whole.at(std::string("g.w/g.adam.") + slot).dtype() == DType::f64);
 
   const auto go_on = [&](bool as_graph, const char* from, const char* to, int rounds) {
     InMode mode(as_graph, DType::f32, Seed{2});

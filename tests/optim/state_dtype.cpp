@@ -214,31 +214,6 @@ TEST_CASE("sums of accumulated gradients have a dtype of their own", "[optim][dt
   }
 }
 
-TEST_CASE("a checkpoint carries state in its own dtype, and training goes on from it bit for bit",
-          "[optim][dtype]") {
-  const TemporaryFolder folder;
-  const optim::Adam adam({.learning_rate = 0.01, .state_dtype = DType::f64});
-  const optim::Accumulator accumulator(adam, {.samples = 5, .sum_dtype = DType::f64});
-  const bool as_graph = GENERATE(false, true);
-  InMode saved(as_graph), loaded(as_graph);
-  const auto declared = [&](InMode& mode) {
-    const Tensor x = mode.parameters.declare("x", {kElements}, initializers::constant(1));
-    return mode.function([&accumulator, &mode, x] {
-      return accumulator.minimize(sum(x * square(x)), mode.parameters,
-                                  Tensor::full({}, 2, DType::i64));
-    });
-  };
-  const auto first = declared(saved), second = declared(loaded);
-  for (int step = 0; step < 7; ++step) first({});
-  saved.save(folder.path("file"));
-  loaded.load(folder.path("file"));
-  check_bits(loaded.values(), saved.values());
-  CHECK(loaded["x/adam.second_moment"].dtype() == DType::f64);
-  CHECK(loaded["x/adam.accumulated"].dtype() == DType::f64);
-  for (int step = 0; step < 7; ++step) CHECK(bit_equal(first({})[0], second({})[0]));
-  check_bits(loaded.values(), saved.values());
-}
-
 TEST_CASE("state in another dtype than is wanted is refused by name, and nothing has changed",
           "[optim][dtype]") {
   const TemporaryFolder folder;
@@ -291,22 +266,6 @@ TEST_CASE("state in another dtype than is wanted is refused by name, and nothing
   accumulate({}, saved);
   CHECK_ERROR(accumulate(DType::f64, saved), Error,
               "the slot \"x/adam.accumulated\" is f32[4], but f64[4] is wanted");
-}
-
-TEST_CASE("wide state is planned as it is held", "[optim][dtype]") {
-  const auto bytes = [](std::optional<DType> state) {
-    Graph graph;
-    const Parameters p(graph, Seed{1});
-    p.declare("x", {1024}, initializers::constant(1));
-    const Tensor train = optim::Adam({.state_dtype = state}).minimize(sum(square(p["x"])), p);
-    Session session(graph);
-    session.initialize(p);
-    const std::size_t planned = graph.plan({train}, {}, Device::cpu()).optimizer_state_bytes;
-    session.run(train);
-    CHECK(session.memory().optimizer_state_bytes == planned);
-    return planned;
-  };
-  CHECK(bytes(DType::f64) - bytes({}) == 2 * 4 * 1024);
 }
 
 }  // namespace ebb::tests

@@ -46,8 +46,8 @@ struct Training {
   DType dtype = DType::f32;
 };
 
-inline Values train(bool as_graph, const Training& training, int rounds, bool passes = true) {
-  InMode mode(as_graph, training.dtype, Seed{1}, {.passes = passes});
+inline Values train(bool as_graph, const Training& training, int rounds) {
+  InMode mode(as_graph, training.dtype);
   training.declare(mode.parameters);
   std::vector<InMode::Function> steps;
   for (const Step& step : training.steps)
@@ -55,12 +55,6 @@ inline Values train(bool as_graph, const Training& training, int rounds, bool pa
   for (int i = 0; i < rounds; ++i)
     for (const InMode::Function& step : steps) step({});
   return mode.values();
-}
-inline Values train_eagerly(const Training& training, int rounds) {
-  return train(false, training, rounds);
-}
-inline Values train_as_graph(const Training& training, int rounds, bool passes = true) {
-  return train(true, training, rounds, passes);
 }
 
 inline Tensor number(double value) { return Tensor::full({}, value, DType::f64); }

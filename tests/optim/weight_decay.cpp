@@ -7,16 +7,19 @@ namespace ebb::tests {
 namespace {
 
 std::vector<optim::Optimizer> optimizers(double weight_decay, const optim::DecayOnly& only) {
-  return {optim::Sgd({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
-          optim::Sgd({.learning_rate = 0.1,
-                      .momentum = 0.9,
-                      .weight_decay = weight_decay,
-                      .decay_only = only}),
-          optim::Adam({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
-          optim::AdamW({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
-          optim::Rmsprop({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
-          optim::Adagrad({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
-          optim::Lion({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only})};
+  const auto decaying = [&](auto options) {
+    options.learning_rate = 0.1;
+    options.weight_decay = weight_decay;
+    options.decay_only = only;
+    return options;
+  };
+  return {optim::Sgd(decaying(optim::SgdOptions{})),
+          optim::Sgd(decaying(optim::SgdOptions{.momentum = 0.9})),
+          optim::Adam(decaying(optim::AdamOptions{})),
+          optim::AdamW(decaying(optim::AdamWOptions{})),
+          optim::Rmsprop(decaying(optim::RmspropOptions{})),
+          optim::Adagrad(decaying(optim::AdagradOptions{})),
+          optim::Lion(decaying(optim::LionOptions{}))};
 }
 
 Training training_of(const Step& step) {
@@ -65,26 +68,6 @@ TEST_CASE("a weight decay spares what it is not for, in both modes", "[optim][de
       }
     }
   }
-}
-
-TEST_CASE("a rule that is made of a built-in one has its decay where that has it",
-          "[optim][decay][rule]") {
-  struct Wrapped final : optim::Rule {
-    const char* name() const noexcept override { return "wrapped"; }
-    std::span<const char* const> slots() const noexcept override { return {}; }
-    optim::RuleResult update(const optim::RuleInput& in) const override {
-      return sgd.rule().update(in);
-    }
-    optim::Sgd sgd{{.learning_rate = 0.1, .weight_decay = 0.5, .decay_only = optim::is_matrix}};
-  };
-  const auto with = [](const optim::Optimizer& optimizer) {
-    return train_eagerly(
-        training_of([&](const Parameters& p) { return optimizer.minimize(decayed_loss(p), p); }),
-        2);
-  };
-  const Values wrapped = with({std::make_shared<Wrapped>(), 0.1}), sgd = with(Wrapped().sgd);
-  CHECK(bit_equal(wrapped.at("0.weight"), sgd.at("0.weight")));
-  CHECK(bit_equal(wrapped.at("0.bias"), sgd.at("0.bias")));
 }
 
 TEST_CASE("a filter that throws has changed nothing", "[optim][decay]") {
