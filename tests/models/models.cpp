@@ -148,21 +148,24 @@ TEST_CASE("what an optimizer has updated stays declared when its attempt fails",
   CHECK_NOTHROW(optim::Adam().minimize(mean(square(late(x))), parameters));
 }
 
-TEST_CASE("an LSTM starts within 1 / sqrt(hidden), its forget gate's bias 1 above", "[models]") {
+TEST_CASE("an LSTM and a GRU start within 1 / sqrt(hidden), a forget gate's bias 1 above",
+          "[models]") {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Parameters parameters(Device::cpu(), Seed{4}, dtype);
-  models::Lstm(parameters, 3, {.hidden = 100});
-  for (const char* name : {"0.input", "0.recurrent"}) {
-    const std::vector<double> values = values_of(parameters[name]);
-    const auto [low, high] = range(values, 0, values.size());
-    CHECK((low >= -0.1 && low < -0.09 && high <= 0.1 && high > 0.09));
-  }
-  const std::vector<double> bias = values_of(parameters["0.bias"]);
-  for (std::size_t gate = 0; gate < 4; ++gate) {
-    const auto [low, high] = range(bias, 100 * gate, 100 * gate + 100);
-    const double middle = gate == 1 ? 1 : 0;
-    CHECK((low >= middle - 0.1 && low < middle - 0.09));
-    CHECK((high <= middle + 0.1 && high > middle + 0.09));
+  models::Lstm(parameters.scope("lstm"), 3, {.hidden = 100});
+  models::Gru(parameters.scope("gru"), 3, {.hidden = 100, .bidirectional = true});
+  CHECK(parameters.scope("gru").entries().size() == 6);
+  for (const auto& [name, tensor] : parameters.entries()) {
+    CAPTURE(name);
+    const std::vector<double> values = values_of(tensor);
+    const bool is_of_gates = name == "lstm.0.bias";
+    const std::size_t part = is_of_gates ? 100 : values.size();
+    for (std::size_t begin = 0; begin < values.size(); begin += part) {
+      const double middle = is_of_gates && begin == 100 ? 1 : 0;
+      const auto [low, high] = range(values, begin, begin + part);
+      CHECK((low >= middle - 0.1 && low < middle - 0.09));
+      CHECK((high <= middle + 0.1 && high > middle + 0.09));
+    }
   }
 }
 
@@ -320,6 +323,13 @@ TEST_CASE("models say what they cannot do", "[models]") {
   CHECK_ERROR_HERE(dense(Tensor::zeros({4, 5})), ShapeError, "[dense]");
   const models::Embedding table(parameters.scope("table"), 3, 2);
   CHECK_ERROR_HERE(table(Tensor()), Error, "");
+  for (const bool both : {false, true}) {
+    const models::Gru gru(Parameters(Device::cpu()), 3, {.hidden = 5, .bidirectional = both});
+    const Tensor hidden = Tensor::zeros({1});
+    CHECK_ERROR_HERE(gru(Tensor::zeros({2, 3}), Phase::inference, hidden), ShapeError,
+                     "[gru] takes x [batch, time, in]");
+    CHECK_ERROR_HERE(gru(Tensor::zeros({2, 4, 3}), Phase::inference, hidden), ShapeError, "[gru]");
+  }
 }
 
 TEST_CASE("attention of several heads takes sequences of open number and length, and a memory",
@@ -340,46 +350,6 @@ TEST_CASE("attention of several heads takes sequences of open number and length,
   }
   CHECK_ERROR(now(Tensor::zeros({2, 3, 6}), Tensor::zeros({3, 6})), ShapeError,
               "takes x [batch, length, features]; the input is f32[3, 6]");
-}
-
-TEST_CASE("a forecaster learns as from the last step of its sequence, without that one's gradient",
-          "[models]") {
-  const std::int64_t batch = 4, time = 64, hidden = 8;
-  const models::LstmOptions options{.hidden = hidden, .layers = 2};
-  // Returns the plan's bytes if nothing shared memory, and the losses of three steps.
-  const auto train = [&](bool from_sequence) {
-    Graph graph;
-    const Parameters parameters(graph, Seed{2});
-    const Tensor x = graph.placeholder("x", DType::f32, {batch, time, 1});
-    const Tensor target = graph.placeholder("target", DType::f32, {batch, 1});
-    Tensor forecast;
-    if (from_sequence) {
-      const models::Lstm lstm(parameters.scope("lstm"), 1, options);
-      const models::Dense head(parameters.scope("head"), hidden, 1);
-      forecast = head(last_step(lstm(x).sequence));
-    } else {
-      forecast = models::Forecaster(parameters, 1, options)(x);
-    }
-    const Tensor loss = optim::Adam().minimize(mse(forecast, target), parameters);
-    const std::size_t bytes =
-        graph.plan({loss}, {{x, {batch, time, 1}}, {target, {batch, 1}}}, Device::cpu())
-            .naive_bytes;
-    Session session(graph);
-    session.initialize();
-    set_seed({6});
-    const Tensor series = uniform({batch, time, 1}), next = uniform({batch, 1});
-    std::vector<float> losses;
-    for (int step = 0; step < 3; ++step)
-      losses.push_back(session.run(loss, {{x, series}, {target, next}}).item<float>());
-    return std::pair(bytes, losses);
-  };
-  const auto [with, expected] = train(true);
-  const auto [without, losses] = train(false);
-  CHECK(losses == expected);
-  // Instead of the sequence's gradient, the forecaster has the final hidden states, [2, 4, 8], and
-  // their gradient, 512 bytes each. A graph that reads the sequence alone omits these states.
-  const auto sequence = static_cast<std::size_t>(batch * time * hidden) * sizeof(float);
-  CHECK(with - without == sequence - 2 * 512);
 }
 
 }  // namespace ebb::tests

@@ -5,6 +5,7 @@
 #include "ebb/ebb.h"
 #include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/in_mode.h"
 #include "ebb/tests/line.h"
@@ -154,23 +155,49 @@ TEMPLATE_TEST_CASE("too few or too many initial states both ways are refused bef
   }
 }
 
-TEMPLATE_TEST_CASE("layers drop out between them in training, and in training only", "[models]",
-                   OfLstm, OfGru) {
+TEMPLATE_TEST_CASE("layers drop out between them in training only, and one alone draws nothing",
+                   "[models]", OfLstm, OfGru) {
   const bool both = GENERATE(false, true);
-  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
-  const typename TestType::Model dropping(
-      with, 3, {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = both});
-  const typename TestType::Model plain(without, 3,
-                                       {.hidden = 5, .layers = 2, .bidirectional = both});
   const Tensor x = normal({2, 4, 3});
-  const auto sequence = [&](const auto& model, Phase phase) {
-    return TestType::run(model, x, Tensors(TestType::kStates), {}, phase)[0];
+  const auto sequences = [&](std::int64_t layers, double dropout, Phase phase) {
+    const typename TestType::Model model(
+        Parameters(Device::cpu(), Seed{2}), 3,
+        {.hidden = 5, .layers = layers, .dropout = dropout, .bidirectional = both});
+    set_seed(Seed{7});
+    const Tensors none(TestType::kStates);
+    const Tensor first = TestType::run(model, x, none, {}, phase)[0];
+    return Tensors{first, TestType::run(model, x, none, {}, phase)[0], normal({3})};
   };
-  const Tensor expected = sequence(plain, Phase::training);
-  CHECK(bit_equal(sequence(dropping, Phase::inference), expected));
-  const Tensor dropped = sequence(dropping, Phase::training);
-  CHECK_FALSE(bit_equal(dropped, expected));
-  CHECK_FALSE(bit_equal(sequence(dropping, Phase::training), dropped));
+  for (const std::int64_t layers : {1, 2}) {
+    const Tensors plain = sequences(layers, 0, Phase::training);
+    CHECK(bit_equal(sequences(layers, 0.5, Phase::inference)[0], plain[0]));
+    const Tensors dropped = sequences(layers, 0.5, Phase::training);
+    CHECK_FALSE(bit_equal(dropped[0], dropped[1]) == (layers == 2));
+    for (std::size_t i = 0; i < 3; ++i) CHECK(bit_equal(dropped[i], plain[i]) == (layers == 1));
+  }
+}
+
+TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
+  const auto leaf = [](const Shape& shape) { return normal(shape).with_grad(); };
+  const GruWeights weights = {leaf({64, 192}), leaf({64, 192}), leaf({256})};
+  const Tensor x = leaf({4, 6, 64});
+  const auto peak = [&](const Tensors& inputs) {
+    const Tensor loss = sum(gru(x, {&weights, 1}).sequence);
+    const Bytes pass;
+    gradients(loss, inputs);
+    return pass.peak();
+  };
+  const std::size_t bytes = weights.input.bytes() + weights.recurrent.bytes();
+  CHECK(peak({x, weights.input, weights.recurrent}) >= peak({x}) + bytes);
+  // The gradient by a temporary is written over the temporary.
+  const auto peak_of = [&](bool is_temporary) {
+    const Tensor given = leaf({4, 6, 64});
+    const Tensor loss = sum(gru(is_temporary ? given * 2 : given, {&weights, 1}).sequence);
+    const Bytes pass;
+    gradients(loss, {given});
+    return pass.peak();
+  };
+  CHECK(peak_of(true) + x.bytes() == peak_of(false));
 }
 
 TEST_CASE("lengths that are all of the sequence change nothing, bit for bit", "[models]") {

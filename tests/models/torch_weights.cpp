@@ -70,35 +70,6 @@ TEST_CASE("weights of PyTorch's GRU, both ways, compute what they computed there
               "\"encoder.lstm.bias_ih_l0\", f32[20]");
 }
 
-TEST_CASE("weights of PyTorch's normalisations have the names of those here") {
-  const Golden golden("torch_weights");
-  Parameters params(Device::cpu());
-  const models::BatchNorm batch(params.scope("batch"), 4);
-  const models::LayerNorm layer(params.scope("layer"), 4);
-  const models::GroupNorm group(params.scope("group"), 2, 4);
-  const TemporaryFolder folder;
-  const std::string file = folder.path("norms.safetensors");
-  TensorsByName in_torch{{"n.num_batches_tracked", Tensor::from({7})}};
-  for (const char* name : {"weight", "bias", "running_mean", "running_var"})
-    in_torch["b." + std::string(name)] = golden["norm." + std::string(name)];
-  for (const char* name : {"weight", "bias"})
-    in_torch["n." + std::string(name)] = golden["norm." + std::string(name)];
-  in_torch["g.weight"] = golden["norm.weight"];  // PyTorch's bias=False
-  params["group.shift"].impl()->storage->fill(1);
-  save_safetensors(file, in_torch);
-  load_torch(params, file,
-             {{"b", "batch", TorchLayer::norm},
-              {"n", "layer", TorchLayer::norm},
-              {"g", "group", TorchLayer::norm}});
-  for (const char* name : {"batch.scale", "layer.scale", "group.scale"})
-    CHECK(bit_equal(params[name], golden["norm.weight"]));
-  for (const char* name : {"batch.shift", "layer.shift"})
-    CHECK(bit_equal(params[name], golden["norm.bias"]));
-  CHECK(bit_equal(params["batch.running_mean"], golden["norm.running_mean"]));
-  CHECK(bit_equal(params["batch.running_variance"], golden["norm.running_var"]));
-  CHECK(params["group.shift"].to_vector<float>() == std::vector<float>(4, 0));
-}
-
 TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a sum once") {
   const Golden golden("torch_weights");
   Parameters params(Device::cpu(), {}, DType::f64);
@@ -144,16 +115,25 @@ TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thir
   const std::string file = folder.path("attention.safetensors");
   Parameters params(Device::cpu(), Seed{1});
   const models::MultiHeadAttention attention(params, 3);
-  const std::vector<TorchRule> rules = {{"a", "", TorchLayer::attention}};
-  const Tensor in = normal({9, 3}), out = normal({3, 3});
-  for (const char* name : {"query.bias", "key.bias", "value.bias", "output.bias"})
-    params[name].impl()->storage->fill(1);
-  save_safetensors(file, {{"a.in_proj_weight", in}, {"a.out_proj.weight", out}});
+  const models::GroupNorm norm(params.scope("norm"), 1, 3);
+  const std::vector<TorchRule> rules = {{"a", "", TorchLayer::attention},
+                                        {"n", "norm", TorchLayer::norm}};
+  const Tensor in = normal({9, 3}), out = normal({3, 3}), scale = normal({3});
+  const char* const biases[] = {"query.bias", "key.bias", "value.bias", "output.bias",
+                                "norm.shift"};
+  for (const char* name : biases) params[name].impl()->storage->fill(1);
+  save_safetensors(file, {{"a.in_proj_weight", in},
+                          {"a.out_proj.weight", out},
+                          {"n.weight", scale},
+                          {"n.num_batches_tracked", Tensor::from({7})}});
   load_torch(params, file, rules);
   CHECK(bit_equal(params["value.weight"], transpose(slice(in, 6, 9))));
-  for (const char* name : {"query.bias", "key.bias", "value.bias", "output.bias"})
+  CHECK(bit_equal(params["norm.scale"], scale));
+  for (const char* name : biases)
     CHECK(params[name].to_vector<float>() == std::vector<float>(3, 0));
-  save_safetensors(file, {{"a.in_proj_weight", normal({10, 3})}, {"a.out_proj.weight", out}});
+  save_safetensors(
+      file,
+      {{"a.in_proj_weight", normal({10, 3})}, {"a.out_proj.weight", out}, {"n.weight", scale}});
   CHECK_ERROR(load_torch(params, file, rules), FileError,
               "\"query.weight\", which is f32[3, 3] here, would be read from a third of "
               "\"a.in_proj_weight\", f32[10, 3] before it is transposed");
