@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ebb/core/ops/shape_rules.h"
+
 namespace ebb::tests {
 
 namespace {
@@ -49,20 +51,14 @@ class Generator {
   bool chance(int one_in) { return draw(1, one_in) == 1; }
   template <class T>
   const T& pick(const std::vector<T>& from) {
-    return from[static_cast<std::size_t>(draw(0, static_cast<int>(from.size()) - 1))];
+    return from[at(draw(0, static_cast<int>(from.size()) - 1))];
   }
-  const Shape& shape(int v) const { return program_.values[static_cast<std::size_t>(v)].shape; }
-  int memory(int v) const { return program_.values[static_cast<std::size_t>(v)].memory; }
-  Handle& handle(int v) {
-    return handles_[static_cast<std::size_t>(handle_of_[static_cast<std::size_t>(v)])];
-  }
-  int& version(int v) { return versions_[static_cast<std::size_t>(memory(v))]; }
-  bool is_state(int v) const {
-    return program_.memories[static_cast<std::size_t>(memory(v))].is_state;
-  }
-  bool is_feed(int v) const {
-    return program_.memories[static_cast<std::size_t>(memory(v))].is_feed;
-  }
+  const Shape& shape(int v) const { return program_.values[at(v)].shape; }
+  int memory(int v) const { return program_.values[at(v)].memory; }
+  Handle& handle(int v) { return handles_[at(handle_of_[at(v)])]; }
+  int& version(int v) { return versions_[at(memory(v))]; }
+  bool is_state(int v) const { return program_.memories[at(memory(v))].is_state; }
+  bool is_feed(int v) const { return program_.memories[at(memory(v))].is_feed; }
 
   int add_value(const Shape& shape, int memory, int handle) {
     program_.values.push_back({shape, memory});
@@ -96,33 +92,32 @@ class Generator {
 
   void declare() {
     const Shape full{rows_, columns_};
-    const auto add = [&](StatefulInput input, const Shape& shape, bool is_state, bool tracked) {
+    const auto add = [&](StatefulInput::Kind kind, const char* name, const Shape& shape,
+                         bool leaf = false) {
       Handle h;
-      h.has_history = h.may_have_history = tracked;
+      h.has_history = h.may_have_history = leaf || kind == StatefulInput::parameter;
       const int number = static_cast<int>(program_.inputs.size());
-      if (input.kind == StatefulInput::parameter) h.parameters.insert(number);
-      program_.inputs.push_back(std::move(input));
-      return add_value(shape, add_memory(is_state, !is_state), add_handle(h));
+      if (kind == StatefulInput::parameter) {
+        h.parameters.insert(number);
+        parameters_.push_back(number);
+      }
+      program_.inputs.push_back({.kind = kind, .name = name, .leaf = leaf});
+      const bool is_feed = kind == StatefulInput::feed;
+      return add_value(shape, add_memory(!is_feed, is_feed), add_handle(h));
     };
     const auto any_shape = [&] { return chance(4) ? Shape{columns_} : full; };
-    parameters_.push_back(add({.kind = StatefulInput::parameter, .name = "a.w"}, full, true, true));
-    if (chance(2))
-      parameters_.push_back(
-          add({.kind = StatefulInput::parameter, .name = "a.u"}, any_shape(), true, true));
-    parameters_.push_back(
-        add({.kind = StatefulInput::parameter, .name = "b.v"}, any_shape(), true, true));
-    if (chance(2)) add({.kind = StatefulInput::state, .name = "s"}, full, true, false);
-    const bool leaf = chance(2);
-    add({.kind = StatefulInput::feed, .name = "x", .leaf = leaf}, full, false, leaf);
+    add(StatefulInput::parameter, "a.w", full);
+    if (chance(2)) add(StatefulInput::parameter, "a.u", any_shape());
+    add(StatefulInput::parameter, "b.v", any_shape());
+    if (chance(2)) add(StatefulInput::state, "s", full);
+    add(StatefulInput::feed, "x", full, chance(2));
     if (chance(3)) {
-      const bool other = chance(2);
-      add({.kind = StatefulInput::feed, .name = "y", .leaf = other}, any_shape(), false, other);
+      const bool leaf = chance(2);
+      add(StatefulInput::feed, "y", any_shape(), leaf);
     }
     if (chance(2)) {
-      const bool tracked = chance(2);
-      const int base =
-          add({.kind = StatefulInput::captured, .name = "c", .leaf = tracked}, full, true, tracked);
-      concrete_[static_cast<std::size_t>(base)] = true;
+      const int base = add(StatefulInput::captured, "c", full, chance(2));
+      concrete_[at(base)] = true;
       if (chance(2)) {
         const int begin = draw(0, rows_ - 1), end = draw(begin + 1, rows_);
         program_.inputs.push_back({.kind = StatefulInput::captured_view,
@@ -133,7 +128,7 @@ class Generator {
         Handle h;
         h.is_detached = true;
         const int v = add_value({end - begin, columns_}, memory(base), add_handle(h));
-        concrete_[static_cast<std::size_t>(v)] = true;
+        concrete_[at(v)] = true;
       }
     }
   }
@@ -152,8 +147,7 @@ class Generator {
 
   bool is_stale(int v) {
     if (is_state(v) || handle(v).tied == version(v)) return false;
-    return handle(v).may_have_history ||
-           (written_[static_cast<std::size_t>(memory(v))] && !handle(v).is_detached);
+    return handle(v).may_have_history || (written_[at(memory(v))] && !handle(v).is_detached);
   }
 
   // Draws mostly recent values and aliases of the last updated memory, so that programs are deep.
@@ -170,8 +164,7 @@ class Generator {
         }
       }
       const int last = static_cast<int>(pool_.size()) - 1;
-      const int v = pool_[static_cast<std::size_t>(chance(2) ? draw(std::max(0, last - 5), last)
-                                                             : draw(0, last))];
+      const int v = pool_[at(chance(2) ? draw(std::max(0, last - 5), last) : draw(0, last))];
       if (is_stale(v) && !chance(30) && tries < 50) continue;
       return v;
     }
@@ -180,17 +173,11 @@ class Generator {
   int draw_symbolic() {
     for (int tries = 0; tries < 30; ++tries) {
       const int v = draw_value();
-      if (!concrete_[static_cast<std::size_t>(v)]) return v;
+      if (!concrete_[at(v)]) return v;
     }
     return -1;
   }
 
-  static bool broadcasts(const Shape& from, const Shape& to) {
-    if (from.rank() > to.rank()) return false;
-    for (int i = 1; i <= from.rank(); ++i)
-      if (from.dim(-i) != to.dim(-i) && from.dim(-i) != 1) return false;
-    return true;
-  }
   static bool joined(const Shape& a, const Shape& b, Shape& result) {
     const Shape& longer = a.rank() >= b.rank() ? a : b;
     const Shape& shorter = a.rank() >= b.rank() ? b : a;
@@ -223,7 +210,7 @@ class Generator {
         if (!joined(shape(a), shape(b), result)) return false;
         // Multiplies by a concrete b: in a / (square(b) + 1) the divisor would be computed eagerly,
         // and a graph would capture the result.
-        if (concrete_[static_cast<std::size_t>(b)]) line.variant = line.variant / 4 * 4 + 2;
+        if (concrete_[at(b)]) line.variant = line.variant / 4 * 4 + 2;
         line.in = {a, b};
         line.out = {add_result(result, {a, b})};
         return true;
@@ -242,7 +229,8 @@ class Generator {
             line.out = {add_result(shape(a), {})};  // a fill
             return true;
           case 1:
-            if (!broadcasts(shape(b), shape(a)) || shape(b) == shape(a)) return false;  // x itself
+            if (!ebb::detail::broadcasts_to(shape(b), shape(a)) || shape(b) == shape(a))
+              return false;  // x itself
             line.out = {add_result(shape(b), {a})};
             return true;
           default:
@@ -367,7 +355,7 @@ class Generator {
   bool draw_update(Line& line) {
     const int target = draw_value();
     if (is_feed(target) || (inside_ && memory(target) < first_inside_)) return false;
-    const bool concrete = concrete_[static_cast<std::size_t>(target)];
+    const bool concrete = concrete_[at(target)];
     line.in = {target};
     if (concrete || chance(2)) {
       for (int tries = 0; tries < 20 && line.in.size() < 2; ++tries) {
@@ -400,11 +388,10 @@ class Generator {
         h.may_have_history = kept;
       }
       if (line.in.size() == 2 && !line.flag) inherit(h, handle(line.in[1]));
-      if (h.may_have_history) written_[static_cast<std::size_t>(memory(target))] = true;
+      if (h.may_have_history) written_[at(memory(target))] = true;
       h.tied = version(target);
     }
-    line.out = {
-        add_value(shape(target), memory(target), handle_of_[static_cast<std::size_t>(target)])};
+    line.out = {add_value(shape(target), memory(target), handle_of_[at(target)])};
     return true;
   }
 
@@ -428,7 +415,7 @@ class Generator {
   std::vector<int> parameters_below(int scope) const {
     std::vector<int> found;
     for (const int p : parameters_) {
-      const std::string& name = program_.inputs[static_cast<std::size_t>(p)].name;
+      const std::string& name = program_.inputs[at(p)].name;
       if (scope == 2 || name[0] == (scope == 0 ? 'a' : 'b')) found.push_back(p);
     }
     return found;
@@ -445,7 +432,7 @@ class Generator {
     const int count = draw(1, 3);
     for (int tries = 0; tries < 30 && static_cast<int>(targets.size()) < count; ++tries) {
       const int v = chance(2) ? pick(parameters_) : draw_value();
-      if (!handle(v).has_history || is_stale(v) || concrete_[static_cast<std::size_t>(v)]) continue;
+      if (!handle(v).has_history || is_stale(v) || concrete_[at(v)]) continue;
       // A gradient rule that reads its own result reads the recomputed one, so that a second
       // derivative by this result would differ.
       if (handle(v).is_recomputed && handle(a).is_of_higher_order) continue;
@@ -550,15 +537,14 @@ class Generator {
   void draw_fetches(int run) {
     std::vector<int> made, fetches;
     for (const int v : pool_)
-      if (!concrete_[static_cast<std::size_t>(v)]) made.push_back(v);
+      if (!concrete_[at(v)]) made.push_back(v);
     for (const Line& line : program_.lines)
       if (line.kind == Line::minimize || line.kind == Line::apply) made.push_back(line.out[0]);
     const bool everything = run == 0 ? chance(4) : chance(6);
     const int count = draw(1, 6);
     for (int i = 0; i < count; ++i) {
       const int last = static_cast<int>(made.size()) - 1;
-      fetches.push_back(made[static_cast<std::size_t>(chance(2) ? draw(std::max(0, last - 6), last)
-                                                                : draw(0, last))]);
+      fetches.push_back(made[at(chance(2) ? draw(std::max(0, last - 6), last) : draw(0, last))]);
     }
     if (everything)
       for (const Line& line : program_.lines) fetches.push_back(line.out[0]);

@@ -9,30 +9,9 @@
 namespace ebb::tests {
 
 namespace {
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-}  // namespace
 
 Shape shape_of(const StatefulProgram& program, int value) {
   return program.values[at(value)].shape;
-}
-
-void declare(const StatefulProgram& program, const Parameters& parameters) {
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const StatefulInput& input = program.inputs[i];
-    const Initializer initial = initializers::uniform(-1, 1);
-    const Shape& shape = program.values[i].shape;
-    if (input.kind == StatefulInput::parameter) parameters.declare(input.name, shape, initial);
-    if (input.kind == StatefulInput::state) parameters.state(input.name, shape, initial);
-  }
-}
-
-Tensor draw_input(const StatefulProgram& program, int input, int run) {
-  std::mt19937_64 random(program.seed * 1000 + static_cast<std::uint64_t>(input * 10 + run));
-  const Shape shape = shape_of(program, input);
-  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
-  for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
-  const Tensor tensor = Tensor::from(values, shape);
-  return program.inputs[at(input)].leaf ? tensor.with_grad() : tensor;
 }
 
 // Optimizers have a large epsilon, so that the last bits of a gradient near zero do not decide the
@@ -56,6 +35,64 @@ optim::Optimizer optimizer_of(const Line& line) {
 
 Parameters scope_of(const Line& line, const Parameters& parameters) {
   return line.begin == 2 ? parameters : parameters.scope(line.begin == 0 ? "a" : "b");
+}
+
+Tensor view_of(const Line& line, const Tensor& a) {
+  switch (line.variant % 4) {
+    case 0:
+      return slice(a, line.begin, line.end);
+    case 1:
+      return reshape(a, line.shape);
+    case 2:
+      return a.detach();
+    default:
+      return flatten(a);
+  }
+}
+
+Tensor loss_of(const Line& line, const Tensor& a, const Tensor& parameter) {
+  const auto reduced = [&] {
+    switch (line.variant % 4) {
+      case 0:
+        return sum(square(a));
+      case 1:
+        return mean(tanh(a));
+      case 2:
+        return sum(a);
+      default:
+        return mean(square(a));
+    }
+  };
+  return parameter.defined() ? reduced() + sum(square(parameter)) : reduced();
+}
+
+bool assigns(const Line& line) { return line.variant % 2 == 0; }
+
+Tensors parameters_in(const Parameters& scope) {
+  Tensors tensors;
+  for (const Parameters::Entry& entry : scope.entries()) tensors.push_back(entry.tensor);
+  return tensors;
+}
+
+}  // namespace
+
+void declare(const StatefulProgram& program, const Parameters& parameters) {
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const StatefulInput& input = program.inputs[i];
+    const Initializer initial = initializers::uniform(-1, 1);
+    const Shape& shape = program.values[i].shape;
+    if (input.kind == StatefulInput::parameter) parameters.declare(input.name, shape, initial);
+    if (input.kind == StatefulInput::state) parameters.state(input.name, shape, initial);
+  }
+}
+
+Tensor draw_input(const StatefulProgram& program, int input, int run) {
+  std::mt19937_64 random(program.seed * 1000 + static_cast<std::uint64_t>(input * 10 + run));
+  const Shape shape = shape_of(program, input);
+  std::vector<float> values(at(shape.elements()));
+  for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
+  const Tensor tensor = Tensor::from(values, shape);
+  return program.inputs[at(input)].leaf ? tensor.with_grad() : tensor;
 }
 
 Tensor compute(const Line& line, const Tensor& a, const Tensor& b) {
@@ -154,45 +191,6 @@ Tensor compute(const Line& line, const Tensor& a, const Tensor& b) {
       }
   }
 }
-
-Tensor view_of(const Line& line, const Tensor& a) {
-  switch (line.variant % 4) {
-    case 0:
-      return slice(a, line.begin, line.end);
-    case 1:
-      return reshape(a, line.shape);
-    case 2:
-      return a.detach();
-    default:
-      return flatten(a);
-  }
-}
-
-Tensor loss_of(const Line& line, const Tensor& a, const Tensor& parameter) {
-  const auto reduced = [&] {
-    switch (line.variant % 4) {
-      case 0:
-        return sum(square(a));
-      case 1:
-        return mean(tanh(a));
-      case 2:
-        return sum(a);
-      default:
-        return mean(square(a));
-    }
-  };
-  return parameter.defined() ? reduced() + sum(square(parameter)) : reduced();
-}
-
-namespace {
-bool assigns(const Line& line) { return line.variant % 2 == 0; }
-
-Tensors parameters_in(const Parameters& scope) {
-  Tensors tensors;
-  for (const Parameters::Entry& entry : scope.entries()) tensors.push_back(entry.tensor);
-  return tensors;
-}
-}  // namespace
 
 void Direct::run(const Line& line) {
   const auto in = [&](std::size_t i) {
@@ -362,11 +360,10 @@ void Functional::update(const Line& line) {
   const Tensor whole = memory.is_state ? reshape(memory.whole.detach(), {-1}) : memory.whole;
   // Selects the replaced elements (`place`) and the other elements (`rest`).
   const std::int64_t all = whole.elements(), count = made.elements();
-  std::vector<float> rest(at(static_cast<int>(all)), 1),
-      place(at(static_cast<int>(all * count)), 0);
+  std::vector<float> rest(at(all), 1), place(at(all * count), 0);
   for (std::int64_t i = 0; i < count; ++i) {
-    rest[at(static_cast<int>(h.offset + i))] = 0;
-    place[at(static_cast<int>((h.offset + i) * count + i))] = 1;
+    rest[at(h.offset + i)] = 0;
+    place[at((h.offset + i) * count + i)] = 1;
   }
   const Tensor part = reshape(memory.is_state ? made.detach() : made, {count, 1});
   const Tensor replaced = whole * Tensor::from(rest, {all}) +

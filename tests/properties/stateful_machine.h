@@ -7,23 +7,16 @@
 #include <vector>
 
 #include "ebb/core/parameters/parameters.h"
-#include "ebb/optim/optimizer.h"
 #include "ebb/tests/properties/stateful_program.h"
 
 namespace ebb::tests {
 
 // Declares the program's parameters and state, in order.
 void declare(const StatefulProgram& program, const Parameters& parameters);
-Shape shape_of(const StatefulProgram& program, int value);
 // The values of an input in a run (captured: always of run 0).
 Tensor draw_input(const StatefulProgram& program, int input, int run);
-optim::Optimizer optimizer_of(const Line& line);
-Parameters scope_of(const Line& line, const Parameters& parameters);
-
-// Computes a line that neither updates nor differentiates; takes its view; computes its loss.
+// Computes a line that neither updates nor differentiates and is no view.
 Tensor compute(const Line& line, const Tensor& a, const Tensor& b);
-Tensor view_of(const Line& line, const Tensor& a);
-Tensor loss_of(const Line& line, const Tensor& a, const Tensor& parameter);
 
 // Runs lines as a user writes them, eagerly or in a graph. values[v] is the tensor of value v.
 class Direct {

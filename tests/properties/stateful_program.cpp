@@ -42,18 +42,16 @@ std::vector<bool> StatefulProgram::needed_lines(std::size_t run) const {
   const auto reads_of = [&](const std::vector<int>& in, std::vector<int>& of) {
     for (const int v : in) {
       if (v < 0) continue;
-      of.push_back(maker[static_cast<std::size_t>(v)]);
-      of.push_back(
-          last_update[static_cast<std::size_t>(values[static_cast<std::size_t>(v)].memory)]);
+      of.push_back(maker[at(v)]);
+      of.push_back(last_update[at(values[at(v)].memory)]);
     }
   };
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Line& line = lines[i];
     reads_of(line.in, reads[i]);
-    for (const int v : line.out) maker[static_cast<std::size_t>(v)] = static_cast<int>(i);
+    for (const int v : line.out) maker[at(v)] = static_cast<int>(i);
     if (line.kind != Line::update) continue;
-    const auto memory =
-        static_cast<std::size_t>(values[static_cast<std::size_t>(line.in[0])].memory);
+    const auto memory = at(values[at(line.in[0])].memory);
     if (!memories[memory].is_state) last_update[memory] = static_cast<int>(i);
   }
   std::vector<int> open;
@@ -61,9 +59,9 @@ std::vector<bool> StatefulProgram::needed_lines(std::size_t run) const {
   while (!open.empty()) {
     const int line = open.back();
     open.pop_back();
-    if (line < 0 || needed[static_cast<std::size_t>(line)]) continue;
-    needed[static_cast<std::size_t>(line)] = true;
-    const auto& below = reads[static_cast<std::size_t>(line)];
+    if (line < 0 || needed[at(line)]) continue;
+    needed[at(line)] = true;
+    const auto& below = reads[at(line)];
     open.insert(open.end(), below.begin(), below.end());
   }
   return needed;
@@ -77,9 +75,7 @@ std::vector<int> StatefulProgram::fetches_of(std::size_t run) const {
     const Line& line = lines[i];
     const bool steps = line.kind == Line::minimize || line.kind == Line::apply;
     const bool updates_state =
-        line.kind == Line::update &&
-        memories[static_cast<std::size_t>(values[static_cast<std::size_t>(line.in[0])].memory)]
-            .is_state;
+        line.kind == Line::update && memories[at(values[at(line.in[0])].memory)].is_state;
     if (steps || updates_state) fetches.push_back(line.out[0]);
   }
   return fetches;

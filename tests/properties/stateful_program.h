@@ -11,6 +11,9 @@
 
 namespace ebb::tests {
 
+// As an index.
+inline std::size_t at(std::int64_t number) { return static_cast<std::size_t>(number); }
+
 struct Line {
   enum Kind {
     unary,
