@@ -13,25 +13,6 @@ namespace {
 using Doubles = std::vector<double>;
 using models::Pooling;
 
-// Scores of the head for the pooled steps [features] of one sequence, in plain loops.
-Doubles scores_of(const Doubles& pooled, const Parameters& head) {
-  const Doubles w = values_of(head["weight"]), b = values_of(head["bias"]);
-  Doubles scores = b;
-  for (std::size_t i = 0; i < pooled.size(); ++i)
-    for (std::size_t j = 0; j < b.size(); ++j) scores[j] += pooled[i] * w[i * b.size() + j];
-  return scores;
-}
-
-Doubles pooled_by(Pooling pooling, const Doubles& steps, std::size_t width) {
-  Doubles pooled(width, pooling == Pooling::max ? -1.0 : 0.0);
-  const std::size_t count = steps.size() / width;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    double& to = pooled[i % width];
-    to = pooling == Pooling::max ? std::max(to, steps[i]) : to + steps[i] / double(count);
-  }
-  return pooled;
-}
-
 }  // namespace
 
 TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in both modes",
@@ -60,16 +41,17 @@ TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in b
                               options.lstm);  // same values, by name
       for (std::int64_t i = 0; i < 4; ++i) {
         const std::int64_t length = lengths.item<std::int32_t>({i});
-        Doubles pooled(both ? 6 : 3, pooling == Pooling::max ? -1.0 : 0.0);
+        Tensor pooled =
+            Tensor::full({1, both ? 6 : 3}, pooling == Pooling::max ? -1 : 0, DType::f64);
         if (length > 0) {
           const models::LstmOutput alone = lstm(slice(slice(x, i, i + 1), 0, length, {.axis = 1}));
-          if (pooling == Pooling::last) {
-            pooled = values_of(slice(alone.hidden, both ? -2 : -1));
-          } else {
-            pooled = pooled_by(pooling, values_of(alone.sequence), both ? 6 : 3);
-          }
+          pooled = pooling == Pooling::mean  ? mean(alone.sequence, 1)
+                   : pooling == Pooling::max ? max(alone.sequence, 1)
+                   : both                    ? concat({alone.hidden[-2], alone.hidden[-1]}, 1)
+                                             : alone.hidden[-1];
         }
-        CHECK(distance(values_of(scores[i]), scores_of(pooled, params.scope("head"))) < 1e-12);
+        const Parameters head = params.scope("head");
+        CHECK(distance(scores[i], dense(pooled, head["weight"], head["bias"])[0]) < 1e-12);
       }
       // Without lengths all steps count.
       CHECK(distance(model(x), model(x, {.lengths = Tensor::from({5, 5, 5, 5})})) < 1e-14);

@@ -34,7 +34,6 @@ std::vector<Optimizers> all_optimizers() {
           {optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .clip = {.value = 0.01}})},
           {optim::Adam({.learning_rate = 0.01, .epsilon = 0.1, .clip = {.norm = 0.01}})},
           {optim::Optimizer(std::make_shared<Momentum>(), 0.1, {}, optim::Clip{.norm = 0.01})},
-          {optim::Optimizer(std::make_shared<RmsProp>(), 0.01)},
           {optim::Optimizer(std::make_shared<OwnAdam>(), 0.01)},
           {momentum, optim::AdamW({.learning_rate = 0.01, .clip = {.global_norm = 0.01}})},
           {momentum, optim::Sgd({.learning_rate = 0.3})},

@@ -1,7 +1,6 @@
 // Optimizers of 16-bit parameters: state, sums and options are not rounded to 16 bits.
 #include <cmath>
 
-#include "ebb/core/kernels/convert.h"
 #include "ebb/ebb.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
@@ -13,12 +12,6 @@ constexpr DType kHalves[] = {DType::f16, DType::bf16};
 using Doubles = std::vector<double>;
 
 Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
-double rounded(double x, DType half) {
-  return half == DType::bf16 ? convert<double>(convert<BFloat16>(x))
-                             : convert<double>(convert<Float16>(x));
-}
-float as_float(double x) { return static_cast<float>(x); }
-
 // A rule with a 16-bit slot, in which small increments would be lost.
 struct InHalves final : optim::Rule {
   const char* name() const noexcept override { return "in_halves"; }
@@ -31,42 +24,6 @@ struct InHalves final : optim::Rule {
 };
 
 }  // namespace
-
-TEST_CASE("Adam on 16 bits is Adam in double, with its parameter alone rounded", "[optim][half]") {
-  for (const DType half : kHalves) {
-    CAPTURE(name(half));
-    constexpr std::int64_t kCount = 64;
-    const Parameters parameters(Device::cpu(), Seed{1}, half);
-    const Tensor p = parameters.declare("p", {kCount}, initializers::normal(0, 1));
-    const optim::Adam adam({.learning_rate = 1e-2});
-    Doubles model = doubles(p), m(kCount), v(kCount);
-    for (int step = 1; step <= 20; ++step) {
-      const Tensor g = cast(normal({kCount}), half);
-      adam.apply({g}, parameters);
-      const Doubles gradient = doubles(g);
-      for (std::size_t i = 0; i < kCount; ++i) {
-        m[i] = static_cast<double>(as_float(0.9 * m[i] + (1 - 0.9) * gradient[i]));
-        v[i] =
-            static_cast<double>(as_float(0.999 * v[i] + (1 - 0.999) * gradient[i] * gradient[i]));
-        const double mean = m[i] / (1 - std::pow(0.9, step)),
-                     square = v[i] / (1 - std::pow(0.999, step));
-        model[i] = rounded(model[i] - 1e-2 * mean / (std::sqrt(square) + 1e-8), half);
-      }
-    }
-    const Tensor first = parameters["p/adam.first_moment"],
-                 second = parameters["p/adam.second_moment"];
-    CHECK(first.dtype() == DType::f32);
-    CHECK(second.dtype() == DType::f32);
-    const Doubles values = doubles(p), moments = doubles(first), squares = doubles(second);
-    int other = 0;
-    for (std::size_t i = 0; i < kCount; ++i) {
-      CHECK(std::abs(moments[i] - m[i]) < 1e-6 * (1 + std::abs(m[i])));
-      CHECK(std::abs(squares[i] - v[i]) < 1e-6 * (1 + v[i]));
-      other += values[i] != model[i];
-    }
-    CHECK(other <= 1);  // float arithmetic may fall on the other side of a halfway point
-  }
-}
 
 TEST_CASE("Options that 16 bits cannot hold are not rounded to them", "[optim][half]") {
   for (const DType half : kHalves) {
@@ -90,7 +47,6 @@ TEST_CASE("Every optimizer trains 16 bits near to float, with state of f32", "[o
       optim::Adam({.learning_rate = 0.05}),
       optim::AdamW({.learning_rate = 0.05}),
       optim::Optimizer(std::make_shared<Momentum>(), 0.02),
-      optim::Optimizer(std::make_shared<RmsProp>(), 0.02),
       optim::Optimizer(std::make_shared<OwnAdam>(), 0.05)};
   for (const optim::Optimizer& optimizer : optimizers)
     for (const DType half : kHalves) {

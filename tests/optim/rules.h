@@ -18,17 +18,6 @@ struct Momentum final : optim::Rule {
   static constexpr const char* kSlots[] = {"velocity"};
 };
 
-// RMSprop (Tieleman & Hinton, 2012).
-struct RmsProp final : optim::Rule {
-  const char* name() const noexcept override { return "rmsprop"; }
-  std::span<const char* const> slots() const noexcept override { return kSlots; }
-  optim::RuleResult update(const optim::RuleInput& in) const override {
-    const Tensor square_mean = 0.9 * in.slots[0] + 0.1 * square(in.gradient);
-    return {in.parameter - in.rate * in.gradient / (sqrt(square_mean) + 1e-8), {square_mean}};
-  }
-  static constexpr const char* kSlots[] = {"square_mean"};
-};
-
 // optim::Adam, written in operators.
 struct OwnAdam final : optim::Rule {
   const char* name() const noexcept override { return "own_adam"; }

@@ -1,6 +1,7 @@
 // Slots with a dtype of their own: moments and sums wider or narrower than the parameters.
 #include <cmath>
 
+#include "ebb/core/kernels/convert.h"
 #include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/rules.h"
@@ -33,21 +34,25 @@ Parameters eager_parameters(DType dtype) {
   return p;
 }
 
-// Rules computed in double. The parameter alone is rounded to its dtype in each step.
+double rounded(double x, DType dtype) {
+  if (dtype == DType::f16) return convert<double>(convert<Float16>(x));
+  if (dtype == DType::bf16) return convert<double>(convert<BFloat16>(x));
+  return dtype == DType::f32 ? static_cast<double>(static_cast<float>(x)) : x;
+}
+
+// Rules computed in double. In each step parameter and state alone are rounded to their dtypes.
 struct Reference {
+  DType dtype, state;
   double x = 1, m = 0, v = 0;
 
-  double rounded(double value, DType dtype) const {
-    return dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
-  }
-  void adam(double g, double step, DType dtype) {
-    m = 0.9 * m + (1 - 0.9) * g;
-    v = 0.999 * v + (1 - 0.999) * g * g;
+  void adam(double g, double step) {
+    m = rounded(0.9 * m + (1 - 0.9) * g, state);
+    v = rounded(0.999 * v + (1 - 0.999) * g * g, state);
     const double root = std::sqrt(v) / std::sqrt(1 - std::pow(0.999, step)) + 1e-8;
     x = rounded(x - kRate / (1 - std::pow(0.9, step)) * m / root, dtype);
   }
-  void momentum(double g, DType dtype) {
-    v = 0.9 * v + g;
+  void momentum(double g) {
+    v = rounded(0.9 * v + g, state);
     x = rounded(x - kRate * v, dtype);
   }
 };
@@ -84,29 +89,37 @@ const DType kBoth[] = {DType::f32, DType::f64};
 
 }  // namespace
 
-TEST_CASE("state kept in double is what it is in double, whatever the parameters",
-          "[optim][dtype]") {
-  const optim::Adam adam({.learning_rate = kRate, .state_dtype = DType::f64});
-  const optim::Sgd sgd({.learning_rate = kRate, .momentum = 0.9, .state_dtype = DType::f64});
-  for (const DType dtype : kBoth) {
+TEST_CASE("a step is that of double, with parameter and state alone rounded to their dtypes",
+          "[optim][dtype][half]") {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    const bool is_half = dtype == DType::f16 || dtype == DType::bf16;
+    const DType state = is_half ? DType::f32 : DType::f64;
     CAPTURE(name(dtype));
+    const optim::Adam adam({.learning_rate = kRate, .state_dtype = state});
+    const optim::Sgd sgd({.learning_rate = kRate, .momentum = 0.9, .state_dtype = state});
     const Values of_adam = stepped(adam, dtype), of_sgd = stepped(sgd, dtype);
-    // Exact, but for rounding that a fused multiply-add changes: one ulp in f32.
-    const double near = dtype == DType::f32 ? 1.3e-7 : 1e-14;
+    // Exact, but for rounding that a fused multiply-add changes: one ulp in f32, and in 16 bits
+    // where it falls on the other side of a halfway point.
+    const double near = dtype == DType::f64 ? 1e-14 : 1.3e-7, near_state = is_half ? 1e-6 : 1e-15;
+    int others = 0;
+    const auto check = [&](double got, double expected) {
+      others += std::abs(got - expected) >= near;
+    };
     for (std::size_t i = 0; i < kElements; ++i) {
-      Reference a, b;
+      Reference a{dtype, state}, b{dtype, state};
       for (int step = 1; step <= kSteps; ++step) {
         const double gradient = doubles_of(gradient_in(step, dtype))[i];
-        a.adam(gradient, step, dtype);
-        b.momentum(gradient, dtype);
+        a.adam(gradient, step);
+        b.momentum(gradient);
       }
-      CHECK(std::abs(doubles_of(of_adam.at("x/adam.first_moment"))[i] - a.m) < 1e-15);
-      CHECK(std::abs(doubles_of(of_adam.at("x/adam.second_moment"))[i] - a.v) < 1e-15);
-      CHECK(std::abs(doubles_of(of_adam.at("x"))[i] - a.x) < near);
-      CHECK(std::abs(doubles_of(of_sgd.at("x/sgd.velocity"))[i] - b.v) < 1e-15);
-      CHECK(std::abs(doubles_of(of_sgd.at("x"))[i] - b.x) < near);
+      CHECK(std::abs(doubles_of(of_adam.at("x/adam.first_moment"))[i] - a.m) < near_state);
+      CHECK(std::abs(doubles_of(of_adam.at("x/adam.second_moment"))[i] - a.v) < near_state);
+      CHECK(std::abs(doubles_of(of_sgd.at("x/sgd.velocity"))[i] - b.v) < near_state);
+      check(doubles_of(of_adam.at("x"))[i], a.x);
+      check(doubles_of(of_sgd.at("x"))[i], b.x);
     }
-    CHECK(of_adam.at("x/adam.first_moment").dtype() == DType::f64);
+    CHECK(others <= (is_half ? 1 : 0));
+    CHECK(of_adam.at("x/adam.first_moment").dtype() == state);
     CHECK(of_adam.at("x").dtype() == dtype);
     check_bits(stepped(adam, dtype, true), of_adam);
     check_bits(stepped(sgd, dtype, true), of_sgd);
