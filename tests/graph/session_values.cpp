@@ -1,11 +1,15 @@
-// Values of a session: state and slots that start by themselves, copies, parts of files.
+// Values of a session: state and slots that start by themselves, copies, files and parts of them.
+// What restore and initialize refuse changes nothing.
 #include <atomic>
 #include <thread>
 
+#include "ebb/core/files/input_file.h"
+#include "ebb/core/files/safetensors.h"
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/graph/data_limit.h"
 #include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
@@ -39,18 +43,46 @@ struct NamedModel {
 const std::vector<std::string> kValues = {"a.w", "a.mean", "b.w"};
 const std::vector<std::string> kAll = {"a.w", "a.mean", "b.w", "a.w/m.v", "b.w/m.v"};
 
+using Values = std::vector<std::vector<float>>;
+
+// The values of kAll.
+Values all_of(NamedModel& model) {
+  Values values;
+  for (const std::string& name : kAll) values.push_back(model[name].to_vector<float>());
+  return values;
+}
+
+using Specs = std::vector<std::pair<std::string, Spec>>;
+const Spec k3{DType::f32, {3}}, k2{DType::f32, {2}};
+
+// Writes a file of tensors filled with 7; returns its path.
+std::string write(const TemporaryFolder& folder, const Specs& all) {
+  const std::vector<float> sevens(64, 7);
+  std::vector<safetensors::View> views;
+  for (const auto& [name, spec] : all) views.push_back({name, spec, sevens.data()});
+  safetensors::write(folder.path("file"), views);
+  return folder.path("file");
+}
+
 }  // namespace
 
-TEST_CASE("a value that a program keeps says on which line it was asked for", "[session]") {
+TEST_CASE("a value or a fetch that a program keeps says on which line it was asked for",
+          "[session]") {
   NamedModel model(Seed{1});
   model.session.initialize();
   const Tensor kept = model.session.value(model.parameters["a.w"]);
   const unsigned line = __builtin_LINE() - 1;
+  const Tensor twice = model.parameters["a.w"] * 2;
+  const Tensor fetched = model.session.run(twice);  // of the line that computes it
   int found = 0;
-  for (const memory::Holder& holder : memory::holders(Device::cpu(), 10'000))
-    found += holder.tag.operator_name == std::string("session value") && holder.tag.line == line &&
-             holder.tag.file == std::string(__FILE__);
-  CHECK(found == 1);
+  for (const memory::Holder& holder : memory::holders(Device::cpu(), 10'000)) {
+    const bool is_value =
+        holder.tag.operator_name == std::string("session value") && holder.tag.line == line;
+    const bool is_fetch =
+        holder.tag.operator_name == std::string("fetch") && holder.tag.line == line + 2;
+    found += (is_value || is_fetch) && holder.tag.file == std::string(__FILE__);
+  }
+  CHECK(found == 2);
 }
 
 TEST_CASE("a session initialises a scope alone; slots are zero by themselves", "[session]") {
@@ -234,6 +266,103 @@ TEST_CASE("a session saves and restores a part", "[session]") {
   CHECK_ERROR(fresh.session.save(folder.path("none"), fresh.parameters.scope("a")), Error,
               "has no value");
   CHECK(folder.count() == 2);
+}
+
+TEST_CASE("restore takes what the file has and zeroes the slots that it lacks", "[session]") {
+  const TemporaryFolder folder;
+  NamedModel model(Seed{4}), fresh(Seed{4});
+  const std::string file =
+      write(folder, {{"a.w", k3}, {"a.mean", k2}, {"b.w", k3}, {"b.w/m.v", k3}, {"unknown", k3}});
+  model.session.initialize();
+  model.set("a.w/m.v", 10);
+  for (NamedModel* each : {&model, &fresh}) {  // variables need no value before
+    each->session.restore(file);
+    CHECK(all_of(*each) == Values{{7, 7, 7}, {7, 7}, {7, 7, 7}, {0, 0, 0}, {7, 7, 7}});
+  }
+}
+
+TEST_CASE("restore refuses a file without a parameter or with another shape, and changes nothing",
+          "[session]") {
+  const TemporaryFolder folder;
+  NamedModel model(Seed{4});
+  model.session.initialize();
+  const Values before = all_of(model);
+  const auto refuses = [&](const Specs& all, const char* why) {
+    CHECK_ERROR(model.session.restore(write(folder, all)), FileError, why);
+    CHECK(all_of(model) == before);
+  };
+  refuses({{"a.w", k3}, {"a.mean", k2}}, "has no parameter 'b.w'");
+  refuses({{"a.w", k3}, {"a.mean", k2}, {"b.w/m.v", k3}}, "has no parameter 'b.w'");
+  refuses({{"a.w", k3}, {"a.mean", k2}, {"b.w", k2}}, "'b.w' is f32[3] in the graph and f32[2]");
+  refuses({{"a.w", k3}, {"a.mean", k2}, {"b.w", {DType::i32, {3}}}},
+          "'b.w' is f32[3] in the graph and i32[3]");
+  refuses({{"a.w", k3}, {"a.mean", k2}, {"b.w", k3}, {"b.w/m.v", {DType::f32, {1, 3}}}},
+          "'b.w/m.v' is f32[3]");
+  CHECK_ERROR(model.session.restore(folder.path("none")), FileError, "none");
+  CHECK(all_of(model) == before);
+}
+
+TEST_CASE("restore changes nothing, whichever read of the file fails", "[session]") {
+  const TemporaryFolder folder;
+  const std::string file =
+      write(folder, {{"a.w", k3}, {"a.mean", k2}, {"b.w", k3}, {"a.w/m.v", k3}, {"b.w/m.v", k3}});
+  std::size_t failures = 0;
+  for (bool failed = true; failed; ++failures) {
+    NamedModel model(Seed{4});
+    model.session.initialize();
+    const Values before = all_of(model);
+    detail::fail_read_after(failures);
+    INFO("read " << failures);
+    try {
+      model.session.restore(file);
+      failed = false;
+    } catch (const FileError&) {
+    }
+    detail::fail_read_after({});
+    CHECK(all_of(model) ==
+          (failed ? before : Values{{7, 7, 7}, {7, 7}, {7, 7, 7}, {7, 7, 7}, {7, 7, 7}}));
+  }
+  CHECK(failures > 4);  // the header's reads, and one for each tensor at least
+}
+
+TEST_CASE("a refused initialize changes nothing", "[session]") {
+  const NamedModel other(Seed{4});
+  const Parameters eager(Device::cpu());
+  declare(eager);
+  for (const Parameters& refused : {other.parameters, eager}) {
+    NamedModel model(Seed{4}), fresh(Seed{4});
+    model.session.initialize();
+    const Values before = all_of(model);
+    CHECK_ERROR(model.session.initialize(refused), Error, "this session's graph");
+    CHECK(all_of(model) == before);
+    CHECK_ERROR(fresh.session.initialize(refused), Error, "this session's graph");
+    CHECK_ERROR(fresh["a.w"], Error, "has no value");
+  }
+}
+
+TEST_CASE("a checkpoint that the host has no room to copy is refused in either mode, by its type") {
+  if (!DataLimit::can_be_tried()) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("file");
+  const Shape shape{8 << 20};
+  Graph graph;
+  const Parameters symbolic(graph), eager(Device::cpu());
+  const Tensor here = symbolic.declare("w", shape, initializers::constant(1));
+  const Tensor there = eager.declare("w", shape, initializers::constant(2));
+  Session session(graph);
+  session.initialize();
+  eager.save(file);
+  const auto last = [&](const Tensor& tensor) { return tensor.to_vector<float>().back(); };
+  eager.load(file);
+  {
+    const DataLimit limit(24u << 20);
+    CHECK_ERROR(session.restore(file), OutOfMemory, "a copy of a checkpoint's values");
+    CHECK_ERROR(eager.load(file), OutOfMemory, "a copy of a checkpoint's values");
+  }
+  CHECK(last(session.value(here)) == 1);
+  CHECK(last(there) == 2);
+  session.restore(file);
+  CHECK(last(session.value(here)) == 2);
 }
 
 TEST_CASE("state in a graph is updated by a run, and an average follows the parameters",

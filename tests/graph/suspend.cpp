@@ -315,19 +315,6 @@ TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
   for (const Device& device : devices()) CHECK(figures(device) == figures(device.twin()));
 }
 
-TEST_CASE("what is fetched and kept is found by its line") {
-  const Lent lent;
-  Session session = lent.make();
-  const Tensor twice = lent.model.loss + lent.model.loss;
-  const int line = __LINE__ - 1;
-  const Tensor kept = session.run(twice, feeds(lent.model, lent.data));
-  bool found = false;
-  for (const memory::Holder& holder : memory::holders(Device::cpu(), 1000))
-    found = found || (std::string(holder.tag.operator_name) == "fetch" && holder.tag.line == line &&
-                      std::string(holder.tag.file).find("suspend.cpp") != std::string::npos);
-  CHECK(found);
-}
-
 TEST_CASE("runs on several threads meet a suspension as an Error or not at all",
           "[row25][concurrent]") {
   const Lent lent;
