@@ -185,7 +185,6 @@ TEST_CASE("a fraction is of as many bytes on the twin as on its device", "[row10
     CHECK(limits == on_device);
     memory::predict(device, [&](const Device& twin) { memory::predict(twin, program); });
     CHECK(limits == on_device);
-    memory::set_limit(device, std::nullopt);
   }
 }
 
@@ -235,6 +234,5 @@ TEST_CASE("what an idle session's arena holds counts as room, and what a run use
       CHECK(ran_in_its_place > 0);
       CHECK(refused > 0);
     }
-    memory::set_limit(device, std::nullopt);
   }
 }

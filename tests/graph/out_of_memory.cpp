@@ -86,7 +86,6 @@ TEST_CASE("an operator at the device's limit names itself, its line, the holders
                       "the device's limit leaves no room for", "(limit 48 MiB)", "by category",
                       "16 MiB in 1 block by add", "2.5 MiB in 40 blocks by full",
                       "raise the limit (memory::set_limit) to", "a smaller batch"});
-    memory::set_limit(device, std::nullopt);
   }
 }
 
@@ -337,10 +336,8 @@ TEST_CASE("whoever is short of what sessions have preallocated is told to suspen
                                 "suspend or close sessions that preallocate"});
     session.suspend();
     CHECK_NOTHROW(zeros());
-    memory::set_limit(device, std::nullopt);
     memory::set_limit(device, 1_MiB);
     CHECK(message(zeros).find("preallocate") == std::string::npos);
-    memory::set_limit(device, std::nullopt);
   }
 }
 

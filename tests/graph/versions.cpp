@@ -6,6 +6,16 @@
 
 namespace ebb::tests {
 
+TEST_CASE("a history that another view has overwritten is refused in both modes") {
+  for (const bool as_graph : {false, true}) {
+    const InMode mode(as_graph);
+    const Tensor w = mode.parameters.declare("w", {2}, initializers::constant(2));
+    const Tensor y = w * 2;
+    add_assign(slice(y, 0, 1), slice(w, 0, 1));
+    CHECK_ERROR(gradients(sum(y), {w}), Error, "has been updated in place through another view");
+  }
+}
+
 TEST_CASE("an update that both needs and must wait for a read is eager's error, when planned") {
   for (const bool as_graph : {false, true})
     for (const bool passes : {false, true}) {

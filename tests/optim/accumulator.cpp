@@ -186,6 +186,8 @@ TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
   const Data data;
   const auto loss = [&] { return softmax_cross_entropy(model(data.x), data.y); };
   CHECK_ERROR(accumulator.minimize(loss(), p, Tensor::full({}, 3)), ShapeError, "i64 scalar");
+  for (const Tensor& samples : {Tensor(), Graph().placeholder("n", DType::i64, {})})
+    CHECK_ERROR(accumulator.minimize(loss(), p, samples), Error, "the number of samples");
   const Tensor losses = loss() + Tensor::zeros({2}, DType::f64);
   CHECK_ERROR(accumulator.minimize(losses, p, Tensor::full({}, 3, DType::i64)), Error,
               "[minimize] takes a one-element tensor, a loss, not f64[2] on cpu");

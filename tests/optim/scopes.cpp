@@ -217,23 +217,12 @@ TEST_CASE("an accumulator's count belongs to its scope, rule and name", "[optim]
   CHECK_ERROR(sgd.flush(p.scope("d")), Error, "nothing has been accumulated");
 }
 
-TEST_CASE("samples that a step cannot count are refused before it counts", "[optim][scope]") {
-  const Parameters p(Device::cpu(), Seed{1});
-  declare_parts(p);
-  const optim::Accumulator accumulator(optim::Adam(), {.samples = 4});
-  Graph graph;
-  CHECK_ERROR(accumulator.minimize(loss_of(p), p, graph.placeholder("n", DType::i64, {})), Error,
-              "the number of samples");
-  CHECK_ERROR(accumulator.minimize(loss_of(p), p, Tensor()), Error, "the number of samples");
-  CHECK(p.slots().empty());
-}
-
 namespace {
 
-// A GAN: each optimizer has its own set, and its loss depends on both sets.
-struct Pair {
+// Each optimizer has its own set, and its loss depends on both sets.
+struct Gan {
   template <class Home>
-  explicit Pair(const Home& home) : g(home, Seed{1}), d(home, Seed{2}) {
+  explicit Gan(const Home& home) : g(home, Seed{1}), d(home, Seed{2}) {
     g.declare("w", {4}, kUniform);
     d.declare("w", {4}, kUniform);
   }
@@ -248,9 +237,9 @@ struct Pair {
 TEST_CASE("two unnamed sets in one graph train beside each other, as they do in eager",
           "[optim][scope]") {
   const TemporaryFolder folder;
-  const Pair eager(Device::cpu());
+  const Gan eager(Device::cpu());
   Graph graph;
-  const Pair pair(graph);
+  const Gan pair(graph);
   const Tensor step_g = pair.step_g(), step_d = pair.step_d();
   Session session(graph), other(graph);
   session.initialize();
@@ -275,7 +264,7 @@ TEST_CASE("two unnamed sets in one graph train beside each other, as they do in 
   session.save(folder.path("d"), pair.d);
   other.restore(folder.path("g"), pair.g);
   other.restore(folder.path("d"), pair.d);
-  const Pair loaded(Device::cpu());
+  const Gan loaded(Device::cpu());
   loaded.g.load(folder.path("g"));
   CHECK(bit_equal(loaded.g["w/adam.first_moment"], eager.g["w/adam.first_moment"]));
   for (Session* each : {&session, &other}) each->run(step_g);

@@ -51,41 +51,48 @@ Tensor train(Method method, const Tensor& loss, const Tensor& x, const Parameter
 }
 
 std::vector<BundledModel> bundled_models() {
-  std::vector<BundledModel> all;
-  for (const double probability : {0.0, 0.4}) {
-    const std::string suffix = probability > 0 ? " with dropout" : "";
-    all.push_back({"mlp" + suffix,
-                   {DType::f32, {kFeatures}},
-                   {DType::f32, {2}},
-                   [=](const Parameters& parameters) {
-                     const models::Mlp mlp(parameters, {kFeatures, 7, 2});
-                     return [=](const Tensor& x, const Tensor& y) {
-                       return mse(mlp(dropout(x, probability, Phase::training)), y);
-                     };
-                   }});
-    all.push_back({"forecaster" + suffix,
-                   {DType::f32, {kTime, 2}},
-                   {DType::f32, {1}},
-                   [=](const Parameters& parameters) {
-                     const models::Forecaster forecaster(
-                         parameters, 2, {.hidden = 4, .layers = 2, .dropout = probability});
-                     return [=](const Tensor& x, const Tensor& y) {
-                       return mse(forecaster(x, Phase::training), y);
-                     };
-                   }});
-    all.push_back({"classifier" + suffix,
-                   {DType::f32, {kFeatures}},
-                   {DType::i32, {}},
-                   [=](const Parameters& parameters) {
-                     const models::Classifier classifier(parameters, kFeatures, kClasses,
-                                                         {.hidden = 8});
-                     return [=](const Tensor& x, const Tensor& y) {
-                       const Tensor scores = dropout(classifier(x), probability, Phase::training);
-                       return softmax_cross_entropy(scores, y);
-                     };
-                   }});
-  }
-  return all;
+  constexpr double kDropped = 0.4;
+  return {{"mlp",
+           {DType::f32, {kFeatures}},
+           {DType::f32, {2}},
+           [](const Parameters& parameters) {
+             const models::Mlp mlp(parameters, {kFeatures, 7, 2});
+             return [=](const Tensor& x, const Tensor& y) {
+               return mse(mlp(dropout(x, kDropped, Phase::training)), y);
+             };
+           }},
+          {"forecaster",
+           {DType::f32, {kTime, 2}},
+           {DType::f32, {1}},
+           [](const Parameters& parameters) {
+             const models::Forecaster forecaster(parameters, 2,
+                                                 {.hidden = 4, .layers = 2, .dropout = kDropped});
+             return [=](const Tensor& x, const Tensor& y) {
+               return mse(forecaster(x, Phase::training), y);
+             };
+           }},
+          {"classifier",
+           {DType::f32, {kFeatures}},
+           {DType::i32, {}},
+           [](const Parameters& parameters) {
+             const models::Classifier classifier(parameters, kFeatures, kClasses, {.hidden = 8});
+             return [=](const Tensor& x, const Tensor& y) {
+               const Tensor scores = dropout(classifier(x), kDropped, Phase::training);
+               return softmax_cross_entropy(scores, y);
+             };
+           }},
+          {"normalised mlp",  // has state, which a step writes before its optimizer runs
+           {DType::f32, {kFeatures}},
+           {DType::f32, {2}},
+           [](const Parameters& parameters) {
+             const models::Dense first(parameters.scope("first"), kFeatures, 7),
+                 last(parameters.scope("last"), 7, 2);
+             const models::BatchNorm norm(parameters.scope("norm"), 7);
+             return [=](const Tensor& x, const Tensor& y) {
+               const Tensor hidden = norm(first(x), Phase::training);
+               return mse(last(dropout(hidden, kDropped, Phase::training)), y);
+             };
+           }}};
 }
 
 }  // namespace ebb::tests

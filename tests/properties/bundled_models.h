@@ -19,7 +19,7 @@ struct BundledModel {
   std::function<Loss(const Parameters&)> make;
 };
 
-// Mlp, Forecaster and Classifier, each with dropout and without.
+// Mlp, Forecaster, Classifier and an Mlp with a BatchNorm, all with dropout.
 std::vector<BundledModel> bundled_models();
 
 // Shape and values of `rows` samples; the values are the same in every call.

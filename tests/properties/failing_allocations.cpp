@@ -52,30 +52,6 @@ class FailingSource {
   const Device device_;
 };
 
-// A model with state that a step writes before its optimizer runs.
-BundledModel normalised() {
-  return {"normalised mlp with dropout",
-          {DType::f32, {5}},
-          {DType::f32, {2}},
-          [](const Parameters& parameters) {
-            const models::Dense first(parameters.scope("first"), 5, 7),
-                last(parameters.scope("last"), 7, 2);
-            const models::BatchNorm norm(parameters.scope("norm"), 7);
-            return [=](const Tensor& x, const Tensor& y) {
-              const Tensor hidden = norm(first(x), Phase::training);
-              return mse(last(dropout(hidden, 0.4, Phase::training)), y);
-            };
-          }};
-}
-
-// The models with dropout: they allocate everything that the others do, and more.
-std::vector<BundledModel> models_to_fail() {
-  std::vector<BundledModel> all = bundled_models();
-  std::erase_if(all, [](const BundledModel& model) { return !model.name.ends_with("dropout"); });
-  all.push_back(normalised());
-  return all;
-}
-
 // What fails: an allocation of the device's or of the host's heap, or a request to its source.
 enum class Of { device, heap, source };
 
@@ -181,7 +157,7 @@ void check_both(const MakeTraining& make, std::size_t at_least) {
 }  // namespace
 
 TEST_CASE("an eager step of which any allocation fails has not happened", "[row11]") {
-  for (const BundledModel& model : models_to_fail())
+  for (const BundledModel& model : bundled_models())
     for (const Method method : kMethods) {
       CAPTURE(model.name, name(method));
       check_both(training(model, method, Way::eager), 10);
@@ -189,7 +165,7 @@ TEST_CASE("an eager step of which any allocation fails has not happened", "[row1
 }
 
 TEST_CASE("a session's run of which any allocation fails has not happened", "[row11]") {
-  for (const BundledModel& model : models_to_fail())
+  for (const BundledModel& model : bundled_models())
     for (const bool prepared : {false, true})
       for (const Method method : kMethods) {
         if (method == Method::backward || (prepared && method != Method::minimize)) continue;
@@ -205,7 +181,7 @@ TEST_CASE("a step of which any allocation of the host's heap fails has not happe
       // The heap does not know how large an eager batch is.
       if (way == Way::eager && batches.name == std::string("a larger batch")) continue;
       CAPTURE(name(method), way == Way::eager, batches.name);
-      const MakeTraining make = training(normalised(), method, way);
+      const MakeTraining make = training(bundled_models().back(), method, way);
       CHECK(check(make, batches, Device::cpu(), Of::heap) > at_least);
     }
   };
@@ -221,7 +197,7 @@ TEST_CASE("a step that the source refuses memory for has not happened, and a sma
   constexpr std::int64_t kManyRows = 64 * kBatchRows;
   FailingSource source;
   std::size_t failures = 0;
-  for (const BundledModel& model : models_to_fail())
+  for (const BundledModel& model : bundled_models())
     for (const Method method : {Method::minimize, Method::accumulate})
       for (const Way way : {Way::eager, Way::graph}) {
         CAPTURE(model.name, name(method), way == Way::graph);

@@ -9,21 +9,15 @@ namespace {
 
 std::string name_of(int v) { return "v" + std::to_string(v); }
 
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 // Prints a line. The meaning of its variant is in compute(), view_of() and loss_of().
 void print(const Line& line, const std::string& indent, std::string& text) {
   static const char* const kinds[] = {"unary",    "number",     "binary",    "product", "reduce",
                                       "like",     "expression", "view",      "update",  "gradient",
                                       "minimize", "apply",      "recomputed"};
   const auto list = [](const std::vector<int>& values) {
-    std::vector<std::string> names;
-    for (const int v : values) names.push_back(v < 0 ? "none" : name_of(v));
-    return join(names);
+    std::string names;
+    for (const int v : values) names += (names.empty() ? "" : ", ") + (v < 0 ? "none" : name_of(v));
+    return names;
   };
   text += indent + list(line.out) + " = " + kinds[line.kind] + " " + std::to_string(line.variant) +
           " of " + list(line.in) + ", constant " + std::to_string(line.constant) + ", " +
