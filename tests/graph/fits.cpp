@@ -66,7 +66,7 @@ Program eager_program(std::mt19937& random) {
   return [seed](const Device& device) {
     std::mt19937 draws(seed);
     std::vector<Tensor> held;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 40; ++i) {
       const auto size = static_cast<std::int64_t>(draws() % 3 ? 1 + draws() % 20'000
                                                               : 100'000 + draws() % 900'000);
       held.push_back(Tensor::zeros({size}, DType::f32, device));
