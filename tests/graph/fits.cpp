@@ -89,8 +89,7 @@ Program session_program(std::mt19937& random, bool preallocates) {
       options.memory_limit = ahead + 3_MiB;
       options.growth = memory::Growth::preallocate;
     }
-    Session first(model.graph, options), second(model.graph, {.device = device});
-    for (Session* each : {&first, &second}) each->initialize(model.parameters);
+    Session first = model.open(options), second = model.open({.device = device});
     for (int i = 0; i < 2; ++i) {
       if (!preallocates) first.run(model.train, {{model.x, data.x}, {model.y, data.y}});
       second.run(model.train, {{model.x, less.x}, {model.y, less.y}});
@@ -99,8 +98,7 @@ Program session_program(std::mt19937& random, bool preallocates) {
       const Tensor eager = scores * 2;
       second.close();
       first.resume();
-      second = Session(model.graph, {.device = device});
-      second.initialize(model.parameters);
+      second = model.open({.device = device});
     }
   };
 }
@@ -194,8 +192,7 @@ TEST_CASE("what an idle session's arena holds counts as room, and what a run use
     CAPTURE(device.name());
     const ClassifierGraph model;
     const ClassifierData data(20'000, device);
-    Session idle(model.graph, {.device = device});
-    idle.initialize(model.parameters);
+    Session idle = model.open({.device = device});
     const auto train = [&] { idle.run(model.train, feeds(model, data)); };
     train();
     const std::size_t arena = idle.memory().arena_bytes;

@@ -29,8 +29,7 @@ std::vector<Device> limited_devices() {
 }
 
 Session trained(const ClassifierGraph& model, const ClassifierData& data, SessionOptions options) {
-  Session session(model.graph, options);
-  session.initialize(model.parameters);
+  Session session = model.open(options);
   session.run(model.train, feeds(model, data));
   return session;
 }
@@ -141,10 +140,8 @@ TEST_CASE("what a session has preallocated is its own: at any limit, and no othe
   for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
     const ClassifierData data(kManyRows, device);
-    Session session(
-        model.graph,
+    Session session = model.open(
         {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate});
-    session.initialize(model.parameters);
     const Tensor fetched = session.run(model.loss, feeds(model, data));
     // A device limit below the reserved bytes refuses new requests only.
     memory::set_limit(device, 1_MiB);
@@ -263,8 +260,7 @@ TEST_CASE("a session at the limit takes the arena of one that does not run, in t
   const auto losses = [&](bool limited) {
     memory::set_limit(device, std::nullopt);
     Session a = trained(model, data, {.device = device, .seed = Seed{1}});
-    Session b(model.graph, {.device = device, .seed = Seed{2}});
-    b.initialize(model.parameters);
+    Session b = model.open({.device = device, .seed = Seed{2}});
     auto step_a = a.prepare(model.train, {model.x, model.y});
     auto step_b = b.prepare(model.train, {model.x, model.y});
     const memory::Plan plan = model.plan(kManyRows, device);
@@ -395,8 +391,7 @@ TEST_CASE("an arena in use is left alone, whatever another thread needs", "[row1
     }
     return wanted;
   };
-  Session quiet(model.graph, {.device = device}), session(model.graph, {.device = device});
-  for (Session* each : {&quiet, &session}) each->initialize(model.parameters);
+  Session quiet = model.open({.device = device}), session = model.open({.device = device});
   const float expected = train(quiet);
   std::atomic<bool> stop = false;
   std::thread other([&] {

@@ -50,8 +50,7 @@ TEST_CASE("close() returns every byte of the session, and says how many") {
   memory::CachingAllocator& device = Device::cpu().runtime().allocator();
   const std::size_t reserved = device.reserved_bytes();
   const Bytes bytes;
-  Session session(model.graph);
-  session.initialize(model.parameters);
+  Session session = model.open();
   for (int i = 0; i < 3; ++i) session.run(model.train, feeds(model, data));
   const memory::Plan plan = model.plan(32);
   const memory::Breakdown held = session.memory();
@@ -76,8 +75,7 @@ TEST_CASE("a session closes at the end of its scope, twice is harmless, afterwar
   const ClassifierData data(4);
   const Bytes bytes;
   {
-    Session session(model.graph);
-    session.initialize(model.parameters);
+    Session session = model.open();
     auto step = session.prepare(model.train, {model.x, model.y});
     step(data.x, data.y);
     CHECK(bytes.now() > 0);
@@ -91,8 +89,7 @@ TEST_CASE("a session closes at the end of its scope, twice is harmless, afterwar
     CHECK_ERROR(session.save("never.safetensors"), SessionClosed, "closed");
   }
   {
-    Session session(model.graph);
-    session.initialize(model.parameters);
+    Session session = model.open();
     Session moved = std::move(session);
     moved.run(model.loss, feeds(model, data));
   }
@@ -106,8 +103,7 @@ TEST_CASE("a thousand build-run-close cycles leave the process's memory where th
   for (int cycle = 0; cycle < 1000; ++cycle) {
     {
       const ClassifierGraph model;
-      Session session(model.graph);
-      session.initialize(model.parameters);
+      Session session = model.open();
       session.run(model.train, feeds(model, data));
     }
     if (cycle == 0) {
@@ -123,8 +119,7 @@ TEST_CASE("a thousand build-run-close cycles leave the process's memory where th
 TEST_CASE("a warm run allocates nothing but its fetches") {
   const ClassifierGraph model;
   const ClassifierData data(8);
-  Session session(model.graph);
-  session.initialize(model.parameters);
+  Session session = model.open();
   auto step = session.prepare(model.train, {model.x, model.y});
   step(data.x, data.y);
   const memory::Stats warm = session.stats();
@@ -139,8 +134,7 @@ TEST_CASE("a warm run allocates nothing but its fetches") {
 
 TEST_CASE("a larger batch grows the arena to its own plan, not to the sum") {
   const ClassifierGraph model;
-  Session session(model.graph);
-  session.initialize(model.parameters);
+  Session session = model.open();
   for (const std::int64_t rows : {8, 64, 16}) {
     const ClassifierData data(rows);
     session.run(model.train, feeds(model, data));
@@ -170,8 +164,7 @@ TEST_CASE("closing waits for a run in progress, and runs of one session are seri
   const ClassifierGraph model;
   const ClassifierData data(64);
   for (int round = 0; round < 6; ++round) {
-    Session session(model.graph);
-    session.initialize(model.parameters);
+    Session session = model.open();
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t)
       threads.emplace_back([&] {

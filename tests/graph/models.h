@@ -22,6 +22,13 @@ struct ClassifierGraph {
     return graph.plan({train}, {{x, {rows, 16}}, {y, {rows}}}, device);
   }
 
+  // An initialized session.
+  Session open(const SessionOptions& options = {}) const {
+    Session session(graph, options);
+    session.initialize(parameters);
+    return session;
+  }
+
   Graph graph;
   Tensor x, y;
   Parameters parameters;

@@ -94,8 +94,7 @@ TEST_CASE("a run beyond its session's limit says which line, what it holds and w
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
     const ClassifierData small(8, device), large(40'000, device);
-    Session session(model.graph, {.device = device, .memory_limit = 2_MiB});
-    session.initialize(model.parameters);
+    Session session = model.open({.device = device, .memory_limit = 2_MiB});
     session.run(model.train, feeds(model, small));
     const std::string text = message([&] { session.run(model.train, feeds(model, large)); });
     check_says(text, {", session: no room for", "asked by", "models.h:", "session arena",
@@ -115,8 +114,7 @@ TEST_CASE("with so many rows as the message says the run fits, and with more it 
           CAPTURE(device.name(), of_session, is_warm, trains);
           const ClassifierData small(8, device), large(40'000, device);
           const Tensor fetch = trains ? model.train : model.loss;
-          Session session(model.graph, {.device = device});
-          session.initialize(model.parameters);
+          Session session = model.open({.device = device});
           if (is_warm) session.run(model.train, feeds(model, small));
           const auto others = [&] {
             memory::release_cached(device);
@@ -255,9 +253,8 @@ TEST_CASE("what a session has reserved ahead is counted once, below its target a
   const ClassifierGraph model;
   const Device device = Device::simulated("cpu", 1_GiB);
   memory::set_limit(device, 40_MiB);
-  Session session(model.graph,
-                  {.device = device, .memory_limit = 4_MiB, .growth = memory::Growth::preallocate});
-  session.initialize(model.parameters);
+  Session session =
+      model.open({.device = device, .memory_limit = 4_MiB, .growth = memory::Growth::preallocate});
   const auto run = [&](std::int64_t rows) {
     const ClassifierData data(rows);
     session.run(model.loss, feeds(model, data));
@@ -284,8 +281,7 @@ TEST_CASE("nothing that a session has reserved ahead is promised to what it fetc
     memory::set_limit(device, 16_MiB);
     SessionOptions options{.device = device, .growth = memory::Growth::preallocate};
     if (limited) options.memory_limit = memory::available(device) - 8_KiB;
-    Session session(model.graph, options);
-    session.initialize(model.parameters);
+    Session session = model.open(options);
     const auto run = [&](std::int64_t rows) {
       const ClassifierData data(rows);
       session.run(model.scores, {{model.x, data.x}});
@@ -300,8 +296,7 @@ TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
     const ClassifierData data(8, device);
-    Session session(model.graph, {.device = device, .memory_limit = 6_KiB});
-    session.initialize(model.parameters);
+    Session session = model.open({.device = device, .memory_limit = 6_KiB});
     const auto run = [&] { session.run(model.train, feeds(model, data)); };
     const std::string slots = message(run);
     check_says(slots, {"optimizer_state", "not even with 1 row in each feed would this run fit",
@@ -326,10 +321,8 @@ TEST_CASE("whoever is short of what sessions have preallocated is told to suspen
           "[row12][row9][host]") {
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
-    Session session(
-        model.graph,
+    Session session = model.open(
         {.device = device, .memory_limit = 32_MiB, .growth = memory::Growth::preallocate});
-    session.initialize(model.parameters);
     memory::set_limit(device, 16_MiB);
     const auto zeros = [&] { Tensor::zeros({1 << 20}, DType::f32, device); };
     check_says(message(zeros), {"reserved by sessions that preallocate",

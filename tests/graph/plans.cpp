@@ -61,8 +61,7 @@ TEST_CASE("updates stay where they were written where moving them saves nothing"
 TEST_CASE("a session that evaluates holds no moments") {
   const ClassifierGraph model;
   const ClassifierData data(8);
-  Session session(model.graph);
-  session.initialize(model.parameters);
+  Session session = model.open();
   session.run(model.loss, {{model.x, data.x}, {model.y, data.y}});
   CHECK(session.memory().optimizer_state_bytes == 0);
   const memory::Plan plan =

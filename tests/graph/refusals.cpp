@@ -72,8 +72,7 @@ TEST_CASE("a session that is assigned over holds nothing, though its prepared st
   const ClassifierGraph model;
   const ClassifierData data(4);
   const Bytes bytes;
-  Session session(model.graph);
-  session.initialize(model.parameters);
+  Session session = model.open();
   auto step = session.prepare(model.loss, {model.x, model.y});
   step(data.x, data.y);
   CHECK(bytes.now() > 0);

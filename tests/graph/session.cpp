@@ -20,8 +20,7 @@ TEST_CASE("fetched tensors belong to the caller and outlive the session") {
   const ClassifierData data(8);
   Tensor scores, again;
   {
-    Session session(model.graph);
-    session.initialize(model.parameters);
+    Session session = model.open();
     scores = session.run(model.scores, {{model.x, data.x}});
     const std::vector<float> values = scores.to_vector<float>();
     again = session.run(model.scores, {{model.x, data.x}});

@@ -64,8 +64,7 @@ TEST_CASE("sessions close from several threads, each returning its own, beside a
   };
   float second_loss = 0;
   {
-    Session session(model.graph);
-    session.initialize(model.parameters);
+    Session session = model.open();
     second_loss = last_loss(session, 2);
   }
   const std::size_t reserved_before = reserved(Device::cpu());
@@ -73,8 +72,7 @@ TEST_CASE("sessions close from several threads, each returning its own, beside a
   for (unsigned round = 0; round < 4; ++round) {
     std::vector<Session> sessions;
     for (std::size_t i = 0; i < kSessions; ++i) {
-      sessions.emplace_back(model.graph);
-      sessions.back().initialize(model.parameters);
+      sessions.push_back(model.open());
       sessions.back().run(model.train, feeds(model, data));
     }
     CHECK(bytes.now() == kSessions * plan.peak_bytes);
@@ -119,8 +117,7 @@ TEST_CASE("a thousand small sessions reserve what they use, rounded to pages, cl
     const Bytes bytes(device);
     const std::size_t before = reserved(device);
     for (std::size_t i = 0; i < count; ++i) {
-      sessions.emplace_back(model.graph, SessionOptions{.device = device});
-      sessions.back().initialize(model.parameters);
+      sessions.push_back(model.open({.device = device}));
       sessions.back().run(model.train, feeds(model, data));
     }
     CHECK(bytes.now() == count * plan.peak_bytes);
@@ -166,8 +163,7 @@ TEST_CASE("a session that dies by an exception gives everything back", "[row1][r
     for (const bool ran : {false, true}) {
       CAPTURE(i, ran);
       const auto dies = [&] {
-        Session session(model.graph);
-        session.initialize(model.parameters);
+        Session session = model.open();
         auto step = session.prepare(model.train, {model.x, model.y});
         if (ran) step(data.x, data.y);
         deaths[i](session);

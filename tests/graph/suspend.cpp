@@ -293,8 +293,7 @@ TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
   const ClassifierGraph model(0.5);
   const auto figures = [&](const Device& device) {
     const tests::ClassifierData data(kRows, device);
-    Session session(model.graph, device);
-    session.initialize(model.parameters);
+    Session session = model.open({.device = device});
     std::vector<std::size_t> seen;
     const auto look = [&] {
       const memory::Stats stats = session.stats();

@@ -39,11 +39,7 @@ struct Lent {
     straight.close();
     session = make();
   }
-  Session make() const {
-    Session made(model.graph, options);
-    made.initialize(model.parameters);
-    return made;
-  }
+  Session make() const { return model.open(options); }
   float run(Session& with) const { return with.run(model.train, feeds(model, data)).item<float>(); }
   // Checks the next loss, or those of the next steps.
   void check(float loss) { CHECK(loss == wanted[done++]); }

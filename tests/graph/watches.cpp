@@ -32,15 +32,10 @@ Tensor mib(std::int64_t size) { return Tensor::zeros({size << 18}); }
 struct Short {
   ClassifierGraph model;
   ClassifierData data{1024};
-  Session session = Session(model.graph, {.seed = Seed{1}});
-  float wanted = 0;
+  // The loss of a run that has room.
+  float wanted = model.open({.seed = Seed{1}}).run(model.train, feeds(model, data)).item<float>();
+  Session session = model.open({.seed = Seed{1}});
 
-  Short() {
-    Session straight(model.graph, {.seed = Seed{1}});
-    straight.initialize(model.parameters);
-    wanted = straight.run(model.train, feeds(model, data)).item<float>();
-    session.initialize(model.parameters);
-  }
   float run() { return session.run(model.train, feeds(model, data)).item<float>(); }
 };
 
@@ -67,15 +62,13 @@ TEST_CASE("a watch may close or suspend another session, plan the graph that run
           "[row17]") {
   Short is_short;
   const auto other = [&] {
-    Session session(is_short.model.graph);
-    session.initialize(is_short.model.parameters);
+    Session session = is_short.model.open();
     session.run(is_short.model.train, feeds(is_short.model, is_short.data));
     return session;
   };
   for (const bool closes : {true, false}) {
     CAPTURE(closes);
-    is_short.session = Session(is_short.model.graph, {.seed = Seed{1}});
-    is_short.session.initialize(is_short.model.parameters);
+    is_short.session = is_short.model.open({.seed = Seed{1}});
     Session first = other(), second = other();
     const Room room(0);
     int calls = 0;
@@ -225,8 +218,7 @@ TEST_CASE("a session's handle may go in a watch while another thread runs it: it
   const ClassifierData data(1024);
   for (const bool moves : {false, true}) {
     CAPTURE(moves);
-    std::optional<Session> session(model.graph);
-    session->initialize(model.parameters);
+    std::optional<Session> session = model.open();
     auto step = session->prepare(model.train, {model.x, model.y});
     const tests::Bytes others;
     const std::size_t before = others.now() - session->stats().allocated.current;
@@ -287,8 +279,7 @@ TEST_CASE("what a watch throws is what the run throws, and nothing has changed",
 TEST_CASE("a threshold tells a training to take smaller batches, which it does from then on",
           "[row17]") {
   const ClassifierGraph model;
-  Session session(model.graph);
-  session.initialize(model.parameters);
+  Session session = model.open();
   std::int64_t rows = 2048;
   int calls = 0;
   const std::size_t held = memory::stats(Device::cpu()).allocated.current;
@@ -317,9 +308,7 @@ TEST_CASE("two threads whose watch closes the other's session do not wait for ea
   const ClassifierGraph model;
   const ClassifierData data(256);
   for (int round = 0; round < 10; ++round) {
-    Session a(model.graph), b(model.graph);
-    std::vector<Tensor> held;
-    for (Session* each : {&a, &b}) each->initialize(model.parameters);
+    Session a = model.open(), b = model.open();
     std::atomic<int> errors = 0;
     const Room room(0);
     const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
