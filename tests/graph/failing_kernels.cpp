@@ -7,7 +7,6 @@
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/poisoned.h"
-#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 

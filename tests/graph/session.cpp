@@ -6,7 +6,6 @@
 
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/graph/models.h"
 #include "ebb/tests/line.h"
 

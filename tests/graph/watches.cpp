@@ -1,5 +1,4 @@
 // Watches of a device's memory that act in the middle of a run: MEMORY.md, row 17.
-#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <thread>

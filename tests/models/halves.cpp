@@ -1,38 +1,28 @@
-// 16-bit models: they train, alike in both modes, and keep half the bytes.
+// 16-bit models: they learn as those of float do, and keep half the bytes.
 #include <cmath>
-#include <functional>
-#include <tuple>
 
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
-#include "ebb/tests/in_mode.h"
 
 namespace ebb::tests {
 namespace {
 
 const optim::Adam kAdam({.learning_rate = 1e-2});
 
-// Losses of a task's model, which `make` declares and binds to its loss.
-template <class Make>
-std::vector<double> losses_of(const Make& make, const Tensor& x, const Tensor& y, DType dtype,
-                              int steps) {
-  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-  const auto loss = make(parameters);
-  std::vector<double> losses;
-  for (int i = 0; i < steps; ++i)
-    losses.push_back(
-        cast(kAdam.minimize(loss(x, y), parameters), DType::f64).template item<double>());
-  return losses;
-}
-
 // Checks that a model of 16 bits learns, its losses near to float's, whose initial values differ
-// by rounding alone.
+// by rounding alone. `make` declares a model and gives its loss.
 template <class Make>
 void check_learns(const Make& make, const Tensor& x, const Tensor& y, int steps, double enough) {
   const auto of = [&](DType dtype) {
-    const Tensor target = is_floating(y.dtype()) ? cast(y, dtype) : y;
-    return losses_of(make, cast(x, dtype), target, dtype, steps);
+    const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+    const auto loss = make(parameters);
+    const Tensor in = cast(x, dtype), target = is_floating(y.dtype()) ? cast(y, dtype) : y;
+    std::vector<double> losses;
+    for (int i = 0; i < steps; ++i)
+      losses.push_back(
+          cast(kAdam.minimize(loss(in, target), parameters), DType::f64).template item<double>());
+    return losses;
   };
   const std::vector<double> single = of(DType::f32);
   for (const DType dtype : {DType::bf16, DType::f16}) {

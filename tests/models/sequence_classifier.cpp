@@ -1,4 +1,4 @@
-#include <algorithm>
+// A classifier of sequences, against the parts that it is made of.
 #include <cmath>
 
 #include "ebb/ebb.h"
@@ -8,12 +8,8 @@
 #include "ebb/tests/line.h"
 
 namespace ebb::tests {
-namespace {
 
-using Doubles = std::vector<double>;
 using models::Pooling;
-
-}  // namespace
 
 TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in both modes",
           "[models][sequence]") {
@@ -100,7 +96,7 @@ TEST_CASE("a length that cannot be makes its scores NaN and no other's, however 
     const Parameters params(Device::cpu(), Seed{1});
     const models::SequenceClassifier model(
         params, 2, 1, {.lstm = {.hidden = 3, .bidirectional = both}, .pooling = pooling});
-    const Doubles scores = values_of(model(x, {.lengths = Tensor::from({-1, 2, 6})}));
+    const std::vector<double> scores = values_of(model(x, {.lengths = Tensor::from({-1, 2, 6})}));
     CHECK(std::isnan(scores[0]));
     CHECK(std::isfinite(scores[1]));
     CHECK(std::isnan(scores[2]));

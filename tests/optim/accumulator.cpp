@@ -5,7 +5,6 @@
 #include "ebb/ebb.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
-#include "ebb/tests/line.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
 

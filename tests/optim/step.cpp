@@ -7,7 +7,6 @@
 #include "ebb/optim/detail/update_rule.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
-#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/line.h"
 #include "ebb/tests/optim/train.h"

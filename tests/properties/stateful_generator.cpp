@@ -1,6 +1,7 @@
 #include "ebb/tests/properties/stateful_program.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "ebb/core/ops/shape_rules.h"

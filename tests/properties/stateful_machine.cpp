@@ -2,6 +2,7 @@
 #include "ebb/ebb.h"
 
 #include <algorithm>
+#include <random>
 #include <unordered_set>
 
 #include "ebb/core/tensor/tensor_impl.h"

@@ -3,7 +3,6 @@
 // regions. A program is written once, as lines, and run by the machines of stateful_machine.h.
 #pragma once
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
