@@ -190,11 +190,8 @@ TEST_CASE("separators are found or given, and comments are skipped") {
 TEST_CASE("what is asked of a CSV that cannot be is refused by the caller's line") {
   const TemporaryFolder folder;
   const std::string file = folder.file("f.csv", "alpha,beta,y\n1,2,3\n");
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(DataSet::csv(file, {.label = "alfa"}), FileError,
-                "f.csv: has no column 'alfa'; it has 'alpha', 'beta', 'y' " + line(run));
-  }
+  CHECK_ERROR_HERE(DataSet::csv(file, {.label = "alfa"}), FileError,
+                   "f.csv: has no column 'alfa'; it has 'alpha', 'beta', 'y'");
   CHECK_ERROR(load_csv(file, {.inputs = {"x"}}), FileError, line(__LINE__));
   CHECK_ERROR(load_csv(file, {.codes = {"bet"}}), FileError, "no column 'bet'; it has 'beta'");
   CHECK_ERROR(load_csv(file, {.inputs = {"y"}, .codes = {"beta"}}), Error,

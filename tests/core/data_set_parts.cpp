@@ -116,11 +116,8 @@ TEST_CASE("a data set is generated sample by sample, of any fields") {
           return i == 0 ? Tensors{Tensor::zeros({1})}
                         : Tensors{Tensor::zeros({1}), Tensor::zeros({1})};
         }) == "");
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(DataSet::generate(0, [](std::int64_t) -> Tensors { return {}; }), Error,
-                "at least one sample, not 0 " + line(run));
-  }
+  CHECK_ERROR_HERE(DataSet::generate(0, [](std::int64_t) -> Tensors { return {}; }), Error,
+                   "at least one sample, not 0");
   const auto one = [](std::int64_t) -> Tensors { return {Tensor::zeros({1})}; };
   CHECK_ERROR(DataSet::generate(std::int64_t{1} << 60, one), ShapeError, line(__LINE__));
   CHECK_ERROR(DataSet::generate(1, [](std::int64_t) -> Tensors { return {Tensor()}; }), Error,
@@ -172,8 +169,7 @@ TEST_CASE("a data set is mapped alike whatever is mapped at a time, and keeps no
 TEST_CASE("what makes no data set is refused by the caller's line") {
   const DataSet data = three(4);
   const Tensor three_rows = Tensor::zeros({3}), two_rows = Tensor::zeros({2, 2});
-  CHECK_ERROR(DataSet(three_rows, two_rows), ShapeError, "as many inputs as targets");
-  CHECK_ERROR(DataSet(three_rows, two_rows), ShapeError, line(__LINE__));
+  CHECK_ERROR_HERE(DataSet(three_rows, two_rows), ShapeError, "as many inputs as targets");
   CHECK_ERROR(DataSet(Tensor::full({}, 1), two_rows), ShapeError, "one row a sample");
   const Device twin = Device::simulated("cpu", std::size_t{1} << 30);
   CHECK_ERROR(DataSet(Tensor::zeros({2}, DType::f32, twin), two_rows), Error, "values on the CPU");
@@ -191,11 +187,8 @@ TEST_CASE("what makes no data set is refused by the caller's line") {
   for (const std::int64_t sample : {std::int64_t{-1}, std::int64_t{4}})
     CHECK_ERROR(data.subset(std::vector{sample}), Error,
                 "has samples 0 to 3, and no " + std::to_string(sample));
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(data.concatenated(DataSet(three_rows, three_rows)), ShapeError,
-                "as many fields each, not 3 and 2 " + line(run));
-  }
+  CHECK_ERROR_HERE(data.concatenated(DataSet(three_rows, three_rows)), ShapeError,
+                   "as many fields each, not 3 and 2");
   const DataSet other =
       DataSet::of({Tensor::zeros({1, 2}), Tensor::zeros({1}), Tensor::zeros({1}, DType::f64)});
   CHECK_ERROR(data.concatenated(other), ShapeError, "field 1 is i32[4] on cpu and then f32[1]");
@@ -289,9 +282,8 @@ TEST_CASE("a read that fails ahead is thrown with its batch, which can be asked 
 TEST_CASE("a reader without samples, fields or a function is refused") {
   const auto read = [](std::int64_t, std::size_t, void*) {};
   const Spec one{DType::f32, {}};
-  const int run = __LINE__ + 1;
-  CHECK_ERROR(DataLoader(SampleReader{.size = 0, .fields = {one}, .read = read}), Error,
-              "is empty " + line(run));
+  CHECK_ERROR_HERE(DataLoader(SampleReader{.size = 0, .fields = {one}, .read = read}), Error,
+                   "is empty");
   CHECK_ERROR(DataLoader(SampleReader{.size = 1, .fields = {}, .read = read}), Error,
               "at least one field");
   CHECK_ERROR(DataLoader(SampleReader{.size = 1, .fields = {one}, .read = {}}), Error,
@@ -397,11 +389,8 @@ TEST_CASE("micro-batches are views of a batch, and together all of it") {
   }
   CHECK(micro_batches({data.inputs(), {}}, 4).size() == 3);
   CHECK(micro_batches({data.take(0).inputs(), {}}, 4).empty());
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(micro_batches(batch, 0), Error,
-                "[micro_batches] takes parts of at least 1 sample, not 0 " + line(run));
-  }
+  CHECK_ERROR_HERE(micro_batches(batch, 0), Error,
+                   "[micro_batches] takes parts of at least 1 sample, not 0");
   CHECK_ERROR(micro_batches({}, 1), Error, "takes a batch with samples");
   CHECK_ERROR(micro_batches({data.inputs(), data.take(3).targets()}, 1), ShapeError,
               "as many samples in each field");

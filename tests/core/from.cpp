@@ -44,11 +44,7 @@ TEST_CASE("integers that are no dtype become the next one that holds them") {
   CHECK(Tensor::from({std::size_t{1}, std::size_t{2}}).dtype() == DType::i64);
   CHECK(Tensor::from({{1ll, 2ll}, {3ll, 4ll}}).shape() == Shape{2, 2});
   const std::vector<std::uint64_t> large{1, std::uint64_t{1} << 63};
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(Tensor::from(large), Error,
-                "[from] an integer is beyond the range of i64 " + line(run));
-  }
+  CHECK_ERROR_HERE(Tensor::from(large), Error, "[from] an integer is beyond the range of i64");
 }
 
 TEST_CASE("values in braces take a shape, and are flags only where they are bool") {
@@ -106,9 +102,8 @@ TEST_CASE("one dimension is what the values fill, and shapes that they do not fi
   CHECK(Tensor::from(six, {2, -1, 1}).shape() == Shape{2, 3, 1});
   CHECK(Tensor::from(std::vector<float>(), {-1, 3}).shape() == Shape{0, 3});
   const auto refuses = [&](const Shape& shape) {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(Tensor::from(six, shape), ShapeError,
-                "6 values do not fill the shape " + shape.to_string() + " " + line(run));
+    CHECK_ERROR_HERE(Tensor::from(six, shape), ShapeError,
+                     "6 values do not fill the shape " + shape.to_string());
   };
   refuses({5});
   refuses({});

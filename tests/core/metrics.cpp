@@ -162,11 +162,8 @@ TEST_CASE("errors of forecasts are those of their definitions, in every floating
 
 TEST_CASE("metrics refuse what they are not of, by the caller's line") {
   const Tensor scores = Tensor::zeros({2, 3}), labels = Tensor::from({0, 1});
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(metrics::accuracy(scores, Tensor::from({0, 3})), Error,
-                "[accuracy] label 3 is none of 3 classes " + line(run));
-  }
+  CHECK_ERROR_HERE(metrics::accuracy(scores, Tensor::from({0, 3})), Error,
+                   "[accuracy] label 3 is none of 3 classes");
   CHECK_ERROR(metrics::accuracy(scores, Tensor::from({0, -1})), Error, "label -1");
   CHECK_ERROR(metrics::accuracy(scores, Tensor::from({0})), ShapeError,
               "takes scores [n, classes] and labels [n]");
@@ -187,11 +184,8 @@ TEST_CASE("metrics refuse what they are not of, by the caller's line") {
   }
   CHECK_ERROR(metrics::recall(scores, Tensor::from({0})), ShapeError, "[recall]");
   const Tensor two = Tensor::from({1.f, 2.f});
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(metrics::roc_auc(two, Tensor::from({1, 1})), Error,
-                "[roc_auc] takes labels of both classes, not of class 1 alone " + line(run));
-  }
+  CHECK_ERROR_HERE(metrics::roc_auc(two, Tensor::from({1, 1})), Error,
+                   "[roc_auc] takes labels of both classes, not of class 1 alone");
   CHECK_ERROR(metrics::roc_auc(two, Tensor::from({0, 2})), Error, "label 1 is neither 0 nor 1");
   CHECK_ERROR(metrics::roc_auc(Tensor::from({1.f, kNaN}), labels), Error, "score 1 is NaN");
   CHECK_ERROR(metrics::roc_auc(two, Tensor::from({0, 0})), Error, "not of class 0 alone");
@@ -235,11 +229,7 @@ TEST_CASE("training stops once the metric has not become better for so many upda
   CHECK(infinite.update(std::numeric_limits<double>::infinity()));
   CHECK_FALSE(infinite.update(std::numeric_limits<double>::infinity()));
   CHECK(infinite.update(1));
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(EarlyStopping({.patience = 0}), Error,
-                "patience must be at least 1, not 0 " + line(run));
-  }
+  CHECK_ERROR_HERE(EarlyStopping({.patience = 0}), Error, "patience must be at least 1, not 0");
   CHECK_ERROR(EarlyStopping({.least_change = -1}), Error, "least_change must be at least 0");
   CHECK_ERROR(EarlyStopping({.least_change = std::nan("")}), Error,
               "least_change must be at least 0");

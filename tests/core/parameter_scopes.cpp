@@ -361,8 +361,8 @@ TEST_CASE("a set's name begins all its names", "[scope]") {
 
 TEST_CASE("What no set can be is refused with the line of the call") {
   const Parameters p(Device::cpu());
-  CHECK_ERROR(p.scope(""), Error, "[scope] \"\" cannot name a scope: it is empty or has a '/' ");
-  CHECK_ERROR(p.scope(""), Error, line(__LINE__));
+  CHECK_ERROR_HERE(p.scope(""), Error,
+                   "[scope] \"\" cannot name a scope: it is empty or has a '/' ");
   CHECK_ERROR(p.scope(std::string("a/b")), Error, line(__LINE__));
   CHECK_ERROR(Parameters(Device::cpu(), {}, {.name = "a/b"}), Error, line(__LINE__));
   CHECK_ERROR(Parameters(Device::cpu(), {}, DType::i32), Error, line(__LINE__));

@@ -2,38 +2,7 @@
 
 #include <algorithm>
 
-#include "ebb/tests/ops/samples.h"
-
 namespace ebb::tests {
-
-std::vector<Reference> all_references() {
-  References references;
-  for (const Sample& sample : all_samples(DType::f64)) {
-    const bool known =
-        std::any_of(references.all.begin(), references.all.end(),
-                    [&](const Reference& reference) { return reference.op == sample.op; });
-    if (sample.reference && !known) references.add(*sample.op, sample.reference);
-  }
-  add_reduce_references(references);
-  add_linear_references(references);
-  add_conv_references(references);
-  add_pool_references(references);
-  add_attention_references(references);
-  add_loss_references(references);
-  add_norm_references(references);
-  add_random_references(references);
-  add_recurrent_references(references);
-  add_shape_references(references);
-  add_index_references(references);
-  add_sequence_references(references);
-  add_layout_references(references);
-  add_order_references(references);
-  add_statistic_references(references);
-  add_update_references(references);
-  add_memory_figure_references(references);
-  add_optim_references(references);
-  return references.all;
-}
 
 Array map(const Array& x, const std::function<double(double)>& f) {
   Array y(x.shape);

@@ -55,30 +55,13 @@ struct References {
   Reference& add(const OpDef& op, std::function<Arrays(const Application&)> compute) {
     return all.emplace_back(Reference{&op, std::move(compute)});
   }
+  Reference& add(const OpDef& op, Array (*compute)(const Application&)) {
+    return add(op, [compute](const Application& a) -> Arrays { return {compute(a)}; });
+  }
 };
 
 // One reference for every operator, from its sample or from its family.
 std::vector<Reference> all_references();
-
-// References of families, each next to its samples.
-void add_reduce_references(References& references);
-void add_linear_references(References& references);
-void add_conv_references(References& references);
-void add_pool_references(References& references);
-void add_attention_references(References& references);
-void add_loss_references(References& references);
-void add_norm_references(References& references);
-void add_random_references(References& references);
-void add_recurrent_references(References& references);
-void add_shape_references(References& references);
-void add_index_references(References& references);
-void add_sequence_references(References& references);
-void add_layout_references(References& references);
-void add_order_references(References& references);
-void add_statistic_references(References& references);
-void add_update_references(References& references);
-void add_memory_figure_references(References& references);
-void add_optim_references(References& references);
 
 // Applies f to each element.
 Array map(const Array& x, const std::function<double(double)>& f);

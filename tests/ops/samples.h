@@ -91,34 +91,25 @@ Sample of_two(const OpDef& op, const std::string& how, Binary call, FunctionOfTw
 Sample beside(const BinaryOpDef& op, const std::string& how, Binary call, FunctionOfTwo f,
               const SampleInput& x, double number, bool left);
 
-// Sample of an operator with one result that takes every dtype.
-Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
+inline constexpr int kNoGradient = 0;
+
+// Sample of an operator: its name says how it is called, unless that is empty. `order` is the
+// highest derivative to check.
+Sample sample_of(const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
+                 std::function<Tensors(const Tensors&)> call, int order = 2);
+// The same, of an operator that accepts an additional axis.
+Sample of_any_shape(const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
+                    std::function<Tensors(const Tensors&)> call, int order = 2);
+// The same, of an operator that takes every dtype.
+Sample moving_sample(const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
                      std::function<Tensors(const Tensors&)> call, bool any_shape = false);
 
-// Samples of families, each in a file of its own.
-void add_pointwise_samples(std::vector<Sample>& samples);
-void add_comparison_samples(std::vector<Sample>& samples);
-void add_copy_samples(std::vector<Sample>& samples);
-void add_create_samples(std::vector<Sample>& samples, DType dtype);
-void add_reduce_samples(std::vector<Sample>& samples);
-void add_linear_samples(std::vector<Sample>& samples, DType dtype);
-void add_conv_samples(std::vector<Sample>& samples, DType dtype);
-void add_pool_samples(std::vector<Sample>& samples);
-void add_attention_samples(std::vector<Sample>& samples, DType dtype);
-void add_loss_samples(std::vector<Sample>& samples);
-void add_cross_entropy_samples(std::vector<Sample>& samples);  // called by add_loss_samples
-void add_norm_samples(std::vector<Sample>& samples, DType dtype);
-void add_random_samples(std::vector<Sample>& samples, DType dtype);
-void add_recurrent_samples(std::vector<Sample>& samples, DType dtype);
-void add_shape_samples(std::vector<Sample>& samples);
-void add_index_samples(std::vector<Sample>& samples);
-void add_sequence_samples(std::vector<Sample>& samples);
-void add_layout_samples(std::vector<Sample>& samples);
-void add_where_samples(std::vector<Sample>& samples);
-void add_order_samples(std::vector<Sample>& samples);
-void add_statistic_samples(std::vector<Sample>& samples);
-void add_update_samples(std::vector<Sample>& samples);
-void add_memory_figure_samples(std::vector<Sample>& samples);
-void add_optim_samples(std::vector<Sample>& samples, DType dtype);
+// Adds the samples and references of a family of operators, which are in a file of their own.
+using Family = void(std::vector<Sample>& samples, References& references, DType dtype);
+Family pointwise_family, comparison_family, copy_family, create_family, reduce_family,
+    linear_family, conv_family, pool_family, attention_family, loss_family, cross_entropy_family,
+    norm_family, random_family, recurrent_family, shape_family, index_family, sequence_family,
+    layout_family, where_family, order_family, statistic_family, update_family,
+    memory_figure_family, optim_family;
 
 }  // namespace ebb::tests

@@ -106,30 +106,21 @@ Arrays backward(const Application& a) {
 
 }  // namespace
 
-void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
-  const auto add = [&](const char* how, std::vector<SampleInput> inputs, bool causal) {
-    samples.push_back({.op = &attention_op,
-                       .name = std::string("attention, ") + how,
-                       .inputs = inputs,
-                       .call = EBB_CALL(run(in, causal)),
-                       .any_shape = true,
-                       .largest_batch = 100});
-    samples.push_back({.op = &attention_backward_op,
-                       .name = std::string("attention_backward, ") + how,
-                       .inputs = std::move(inputs),
-                       .call =
-                           [causal](const Tensors& in) {
-                             Tensors values = in, wanted;
-                             for (std::size_t i = 0; i < 3; ++i) {
-                               if (!values[i].is_symbolic()) values[i] = values[i].with_grad();
-                               wanted.push_back(values[i]);
-                             }
-                             return gradients(sum(square(run(values, causal))), wanted);
-                           },
-                       .order = 0,
-                       .any_dtype = true,
-                       .any_shape = true,
-                       .largest_batch = 100});
+void attention_family(std::vector<Sample>& samples, References& references, DType dtype) {
+  const auto add = [&](const char* how, const std::vector<SampleInput>& inputs, bool causal) {
+    samples.push_back(of_any_shape(attention_op, how, inputs, EBB_CALL(run(in, causal))));
+    samples.back().largest_batch = 100;
+    const auto backward = [causal](const Tensors& in) {
+      Tensors values = in, wanted;
+      for (std::size_t i = 0; i < 3; ++i) {
+        if (!values[i].is_symbolic()) values[i] = values[i].with_grad();
+        wanted.push_back(values[i]);
+      }
+      return gradients(sum(square(run(values, causal))), wanted);
+    };
+    samples.push_back(moving_sample(attention_backward_op, how, inputs, backward, true));
+    samples.back().order = kNoGradient;
+    samples.back().largest_batch = 100;
   };
   add("one head", {{{kOpen, 3, 4}}, {{kOpen, 5, 4}}, {{kOpen, 5, 2}}}, false);
   add("causal", {{{2, kOpen, 3}}, {{2, kOpen, 3}}, {{2, kOpen, 4}}}, true);
@@ -142,15 +133,9 @@ void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
   if (!is_half(dtype))
     add("a mask that is added, causal",
         {{{kOpen, 2, 3, 2}}, {{kOpen, 2, 4, 2}}, {{kOpen, 2, 4, 2}}, {{2, 1, 4}}}, true);
-  samples.push_back({.op = &causal_bias_op,
-                     .name = "causal_bias",
-                     .inputs = {{{kOpen, 2, 4}}},
-                     .call = applying(causal_bias_op),
-                     .order = 0,
-                     .any_shape = true});
-}
+  samples.push_back(
+      of_any_shape(causal_bias_op, "", {{{kOpen, 2, 4}}}, applying(causal_bias_op), kNoGradient));
 
-void add_attention_references(References& references) {
   references.add(attention_op, [](const Application& a) -> Arrays {
     const Array p = probabilities(a, 3);
     Array y(a.outputs[0].shape);

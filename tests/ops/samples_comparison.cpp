@@ -7,11 +7,11 @@
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
-void add_comparison_samples(std::vector<Sample>& samples) {
+void comparison_family(std::vector<Sample>& samples, References&, DType) {
   using enum Values;
   const auto compared = [&](const BinaryOpDef& op, Binary call, FunctionOfTwo f) {
     const std::size_t first = samples.size();
-    const auto add = [&](const char* how, const SampleInput& a, const SampleInput& b) {
+    const auto add = [&](const std::string& how, const SampleInput& a, const SampleInput& b) {
       samples.push_back(of_two(op.tensors, how, call, f, a, b));
       if (samples.size() > first + 1) samples.back().of_two = nullptr;
     };
@@ -22,8 +22,8 @@ void add_comparison_samples(std::vector<Sample>& samples) {
     add("a scalar on the left", {{}}, {{kOpen, 2}});
     for (const DType dtype : {DType::i32, DType::i64, DType::u8}) {
       const std::string of = std::string(", ") + name(dtype);
-      add(("one shape" + of).c_str(), {{kOpen, 5}, labels, dtype}, {{kOpen, 5}, labels, dtype});
-      add(("both broadcast" + of).c_str(), {{kOpen, 1, 4}, labels, dtype}, {{3, 1}, labels, dtype});
+      add("one shape" + of, {{kOpen, 5}, labels, dtype}, {{kOpen, 5}, labels, dtype});
+      add("both broadcast" + of, {{kOpen, 1, 4}, labels, dtype}, {{3, 1}, labels, dtype});
       for (const double number : {2.0, 2.5})
         for (const bool left : {false, true})
           samples.push_back(beside(op, std::to_string(number) + of, call, f,
@@ -59,14 +59,8 @@ void add_comparison_samples(std::vector<Sample>& samples) {
 
   const auto of_one = [&](const OpDef& op, Tensor (*call)(const Operand&), double (*f)(double),
                           const SampleInput& x) {
-    samples.push_back(
-        {.op = &op,
-         .name = op.name,
-         .inputs = {x},
-         .call = EBB_CALL(call(in[0])),
-         .order = 0,
-         .any_shape = true,
-         .reference = [f](const Application& a) -> Arrays { return {map(a[0], f)}; }});
+    samples.push_back(of_any_shape(op, "", {x}, EBB_CALL(call(in[0])), kNoGradient));
+    samples.back().reference = [f](const Application& a) -> Arrays { return {map(a[0], f)}; };
   };
   of_one(logical_not_op, logical_not, [](double x) { return 1 - x; }, {{kOpen, 3}, flags});
   of_one(isnan_op, isnan, [](double x) { return double(std::isnan(x)); }, {{kOpen, 3}});

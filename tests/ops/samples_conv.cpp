@@ -12,10 +12,7 @@ struct Case {
 };
 
 Sample sample(const OpDef& op, const Case& of, std::vector<SampleInput> inputs) {
-  return {.op = &op,
-          .name = std::string(op.name) + ", " + of.how,
-          .inputs = std::move(inputs),
-          .call = applying(op, of.attributes)};
+  return sample_of(op, of.how, std::move(inputs), applying(op, of.attributes));
 }
 
 // Transposed convolutions: x is [n, in, h, w], the weights [in, out / groups, kh, kw].
@@ -44,10 +41,8 @@ void add_transposes(std::vector<Sample>& samples, DType dtype) {
     samples.back().name += ", with bias";
   }
   samples.push_back(
-      {.op = &conv_transpose2d_op,
-       .name = "conv_transpose1d",
-       .inputs = {{{kOpen, 2, 3}}, {{2, 3, 2}}, {{3}}},
-       .call = EBB_CALL(conv_transpose1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))});
+      sample_of(conv_transpose2d_op, "along one axis", {{{kOpen, 2, 3}}, {{2, 3, 2}}, {{3}}},
+                EBB_CALL(conv_transpose1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))));
 }
 
 // Calls body(element of y, element of x, element of the weights) for each product in the
@@ -72,7 +67,7 @@ void for_each_product(const Shape& x, const Shape& weights, const Shape& y,
 
 }  // namespace
 
-void add_conv_samples(std::vector<Sample>& samples, DType dtype) {
+void conv_family(std::vector<Sample>& samples, References& references, DType dtype) {
   const std::vector<Case> all = {
       {"", {kOpen, 2, 4, 3}, {3, 2, 2, 2}, {kOpen, 3, 3, 2}},
       {"strides, paddings and dilations",
@@ -100,14 +95,10 @@ void add_conv_samples(std::vector<Sample>& samples, DType dtype) {
     samples.push_back(sample(conv2d_input_gradient_op, of, {{of.y}, {of.weights}, {of.x}}));
     samples.push_back(sample(conv2d_weight_gradient_op, of, {{of.x}, {of.y}, {of.weights}}));
   }
-  samples.push_back({.op = &conv2d_op,
-                     .name = "conv1d",
-                     .inputs = {{{kOpen, 2, 5}}, {{3, 2, 2}}, {{3}}},
-                     .call = EBB_CALL(conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))});
+  samples.push_back(sample_of(conv2d_op, "along one axis", {{{kOpen, 2, 5}}, {{3, 2, 2}}, {{3}}},
+                              EBB_CALL(conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))));
   add_transposes(samples, dtype);
-}
 
-void add_conv_references(References& references) {
   references.add(conv2d_op, [](const Application& a) -> Arrays {
     const auto& attributes = a.attribute<ConvAttributes>();
     Array y(a.outputs[0].shape);

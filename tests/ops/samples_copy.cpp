@@ -23,33 +23,28 @@ Arrays converted_to_output(const Application& a) {
 
 }  // namespace
 
-void add_copy_samples(std::vector<Sample>& samples) {
-  const auto add = [&](const OpDef& op, const char* name, int order,
+void copy_family(std::vector<Sample>& samples, References&, DType) {
+  const auto add = [&](const OpDef& op, const char* how, int order,
                        std::function<Tensors(const Tensors&)> call,
                        std::function<Arrays(const Application&)> reference) {
-    samples.push_back({.op = &op,
-                       .name = name,
-                       .inputs = {{{kOpen, 3}}},
-                       .call = std::move(call),
-                       .order = order,
-                       .any_dtype = true,
-                       .any_shape = true,
-                       .reference = std::move(reference)});
+    samples.push_back(moving_sample(op, how, {{{kOpen, 3}}}, std::move(call), true));
+    samples.back().order = order;
+    samples.back().reference = std::move(reference);
   };
-  add(fill_like_op, "fill_like", 0, EBB_CALL(fill_like(in[0], 7)),
+  add(fill_like_op, "", kNoGradient, EBB_CALL(fill_like(in[0], 7)),
       [](const Application& a) -> Arrays {
         const double n = a.attribute<FillAttributes>().value;
         return {map(a[0], [=](double) { return n; })};
       });
-  add(copy_op, "copy", 2, EBB_CALL(copy(in[0])), same);
+  add(copy_op, "", 2, EBB_CALL(copy(in[0])), same);
   // No operator in eager mode: only the handle changes.
-  add(detach_op, "detach", 0, EBB_CALL(in[0].detach()), same);
-  add(cast_op, "cast to i32", 0, EBB_CALL(cast(in[0], DType::i32)), converted_to_output);
+  add(detach_op, "", kNoGradient, EBB_CALL(in[0].detach()), same);
+  add(cast_op, "to i32", kNoGradient, EBB_CALL(cast(in[0], DType::i32)), converted_to_output);
   // The gradient is too coarse for differences; tests/ops/values.cpp checks it.
-  add(cast_op, "cast between f32 and f64", 0,
+  add(cast_op, "between f32 and f64", kNoGradient,
       EBB_CALL(cast(in[0], in[0].dtype() == DType::f32 ? DType::f64 : DType::f32)),
       converted_to_output);
-  add(cast_op, "cast to 16 bits", 0,
+  add(cast_op, "to 16 bits", kNoGradient,
       EBB_CALL(cast(in[0], in[0].dtype() == DType::bf16 ? DType::f16 : DType::bf16)),
       converted_to_output);
 }

@@ -31,16 +31,13 @@ Arrays kept(const Application& a) {
 
 }  // namespace
 
-void add_create_samples(std::vector<Sample>& samples, DType dtype) {
+void create_family(std::vector<Sample>& samples, References&, DType dtype) {
   const auto made = [&](const OpDef& op, const std::string& how, std::function<Tensor()> call,
                         std::function<Arrays(const Application&)> reference) {
-    samples.push_back(
-        {.op = &op,
-         .name = std::string(op.name) + ", " + how,
-         .inputs = {},
-         .call = [call = std::move(call)](const Tensors&) -> Tensors { return {call()}; },
-         .order = 0,
-         .reference = std::move(reference)});
+    samples.push_back(sample_of(
+        op, how, {}, [call = std::move(call)](const Tensors&) -> Tensors { return {call()}; },
+        kNoGradient));
+    samples.back().reference = std::move(reference);
   };
   for (const double end : {0.0, 1.0, 7.0})
     made(
@@ -78,12 +75,11 @@ void add_create_samples(std::vector<Sample>& samples, DType dtype) {
 
   for (const std::int64_t diagonal : {-1, 0, 2}) {
     const auto add = [&](const OpDef& op, Tensor (*call)(const Operand&, std::int64_t)) {
-      samples.push_back(moving_sample(op, ("of a batch, " + std::to_string(diagonal)).c_str(),
-                                      {{{kOpen, 4, 5}}}, EBB_CALL(call(in[0], diagonal)), true));
-      samples.back().reference = kept;
-      samples.push_back(moving_sample(op, ("open, " + std::to_string(diagonal)).c_str(),
-                                      {{{3, kOpen}}}, EBB_CALL(call(in[0], diagonal)), true));
-      samples.back().reference = kept;
+      for (const Shape& shape : {Shape{kOpen, 4, 5}, Shape{3, kOpen}}) {
+        samples.push_back(moving_sample(op, shape.to_string() + ", " + std::to_string(diagonal),
+                                        {{shape}}, EBB_CALL(call(in[0], diagonal)), true));
+        samples.back().reference = kept;
+      }
     };
     add(tril_op, tril);
     add(triu_op, triu);

@@ -75,34 +75,28 @@ Tensors apply_to(const OpDef& op, const Tensors& in, const How& how, bool has_to
 }
 
 Sample forward(const How& how) {
-  return {
-      .op = &softmax_cross_entropy_op,
-      .name = std::string("softmax_cross_entropy") + how.name,
-      .inputs = how.inputs(),
-      .call = EBB_CALL(softmax_cross_entropy(in[0], in[1],
-                                             {.weights = how.weights ? weights_of(in[0]) : Tensor(),
-                                              .label_smoothing = how.smoothing,
-                                              .ignored_label = how.ignored,
-                                              .reduction = how.reduction}))};
+  return sample_of(
+      softmax_cross_entropy_op, how.name, how.inputs(),
+      EBB_CALL(softmax_cross_entropy(in[0], in[1],
+                                     {.weights = how.weights ? weights_of(in[0]) : Tensor(),
+                                      .label_smoothing = how.smoothing,
+                                      .ignored_label = how.ignored,
+                                      .reduction = how.reduction})));
 }
 
 Sample backward(const How& how) {
-  Sample sample{.op = &softmax_cross_entropy_backward_op,
-                .name = std::string("softmax_cross_entropy_backward") + how.name,
-                .inputs = how.inputs(),
-                .call = [how](const Tensors& in) {
-                  return apply_to(softmax_cross_entropy_backward_op, in, how, how.has_total());
-                }};
+  Sample sample = sample_of(
+      softmax_cross_entropy_backward_op, how.name, how.inputs(), [how](const Tensors& in) {
+        return apply_to(softmax_cross_entropy_backward_op, in, how, how.has_total());
+      });
   sample.inputs.push_back({how.reduction == LossReduction::none ? how.rows : Shape{}});
   return sample;
 }
 
 Sample of_labels(const How& how) {
-  return {.op = &label_weights_op,
-          .name = std::string("label_weights") + how.name,
-          .inputs = how.inputs(),
-          .call = [how](const Tensors& in) { return apply_to(label_weights_op, in, how, false); },
-          .order = 0};
+  return sample_of(
+      label_weights_op, std::string("its labels, ") + how.name, how.inputs(),
+      [how](const Tensors& in) { return apply_to(label_weights_op, in, how, false); }, kNoGradient);
 }
 
 // A row of scores, for which log(sum_j exp(x[j])) = largest + log(total).
@@ -139,8 +133,6 @@ Array softmax_of(const Array& x) {
   }
   return y;
 }
-
-using Options = CrossEntropyAttributes;
 
 Shape without_classes(const Shape& scores) {
   Shape rows;
@@ -223,33 +215,31 @@ Arrays label_weights(const Application& a) {
 
 }  // namespace
 
-void add_cross_entropy_samples(std::vector<Sample>& samples) {
+void cross_entropy_family(std::vector<Sample>& samples, References& references, DType) {
   using enum Values;
   using enum LossReduction;
   const How all[] = {
       {""},
-      {", i64 labels", {kOpen}, long_labels},
-      {", the sum over sequences, smoothed", {2, kOpen}, labels, false, 0.1, {}, sum},
-      {", each row, weights", {kOpen}, labels, true, 0, {}, none},
-      {", weights, smoothed", {kOpen}, long_labels, true, 0.2},
-      {", without a label", {kOpen}, labels, false, 0, 2},
-      {", weights, without a label, each row, smoothed", {3, kOpen}, labels, true, 0.3, 1, none},
-      {", weights, without a label, smoothed", {kOpen}, labels, true, 0.3, 4},
-      {", probabilities", {kOpen}, any},
-      {", probabilities of sequences, weights, smoothed", {kOpen, 2}, any, true, 0.1},
-      {", weights, without a label, the sum, smoothed", {kOpen}, labels, true, 0.3, 1, sum},
-      {", probabilities, each row", {kOpen}, any, true, 0, {}, none},
-      {", probabilities, weights, the sum, smoothed", {kOpen}, any, true, 0.3, {}, sum},
-      {", probabilities, each row, smoothed", {kOpen}, any, false, 0.3, {}, none},
+      {"i64 labels", {kOpen}, long_labels},
+      {"the sum over sequences, smoothed", {2, kOpen}, labels, false, 0.1, {}, sum},
+      {"each row, weights", {kOpen}, labels, true, 0, {}, none},
+      {"weights, smoothed", {kOpen}, long_labels, true, 0.2},
+      {"without a label", {kOpen}, labels, false, 0, 2},
+      {"weights, without a label, each row, smoothed", {3, kOpen}, labels, true, 0.3, 1, none},
+      {"weights, without a label, smoothed", {kOpen}, labels, true, 0.3, 4},
+      {"probabilities", {kOpen}, any},
+      {"probabilities of sequences, weights, smoothed", {kOpen, 2}, any, true, 0.1},
+      {"weights, without a label, the sum, smoothed", {kOpen}, labels, true, 0.3, 1, sum},
+      {"probabilities, each row", {kOpen}, any, true, 0, {}, none},
+      {"probabilities, weights, the sum, smoothed", {kOpen}, any, true, 0.3, {}, sum},
+      {"probabilities, each row, smoothed", {kOpen}, any, false, 0.3, {}, none},
   };
   for (const How& how : all) {
     samples.push_back(forward(how));
     samples.push_back(backward(how));
     if (how.has_total()) samples.push_back(of_labels(how));
   }
-}
 
-void add_loss_references(References& references) {
   references.add(softmax_op, [](const Application& a) -> Arrays {
     return {along_axis(
         a, [](const Row& row, double x) { return std::exp(x - row.largest) / row.total; })};

@@ -7,16 +7,6 @@
 namespace ebb::tests {
 namespace {
 
-using Call = std::function<Tensors(const Tensors&)>;
-
-Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs, Call call) {
-  return {.op = &op,
-          .name = std::string(op.name) + ", " + how,
-          .inputs = std::move(inputs),
-          .call = std::move(call),
-          .any_shape = true};
-}
-
 // Calls body(position in x, position in the parts) for each element of the parts that an index in
 // range chooses.
 template <class Body>
@@ -49,12 +39,11 @@ void for_each_gathered(const Shape& x, const Array& indices, std::int64_t along,
 
 }  // namespace
 
-void add_index_samples(std::vector<Sample>& samples) {
+void index_family(std::vector<Sample>& samples, References& references, DType) {
   using enum Values;
   const auto add = [&](const char* how, std::vector<SampleInput> inputs, int axis) {
-    samples.push_back(sample(index_select_op, how, std::move(inputs),
-                             EBB_CALL(index_select(in[0], in[1], axis))));
-    samples.back().any_dtype = true;
+    samples.push_back(moving_sample(index_select_op, how, std::move(inputs),
+                                    EBB_CALL(index_select(in[0], in[1], axis)), true));
   };
   add("rows", {{{5, 3}}, {{kOpen}, labels}}, 0);
   add("a middle axis", {{{2, 5, 3}}, {{kOpen}, long_labels}}, 1);
@@ -63,9 +52,8 @@ void add_index_samples(std::vector<Sample>& samples) {
   add("by one number", {{{6, 2}}, {{}, labels}}, 0);
 
   const auto backward = [&](const char* how, std::vector<SampleInput> inputs, std::int64_t axis) {
-    samples.push_back(sample(index_select_backward_op, how, std::move(inputs),
-                             applying(index_select_backward_op, IndexAttributes{axis})));
-    samples.back().any_shape = false;
+    samples.push_back(sample_of(index_select_backward_op, how, std::move(inputs),
+                                applying(index_select_backward_op, IndexAttributes{axis})));
   };
   backward("rows", {{{kOpen, 3}}, {{kOpen}, labels}, {{6, 3}}}, 0);
   backward("a middle axis", {{{2, kOpen, 3}}, {{kOpen}, long_labels}, {{2, 5, 3}}}, 1);
@@ -74,30 +62,23 @@ void add_index_samples(std::vector<Sample>& samples) {
 
   const auto gathered = [&](const char* how, std::vector<SampleInput> inputs, int axis) {
     samples.push_back(
-        sample(gather_op, how, std::move(inputs), EBB_CALL(gather(in[0], axis, in[1]))));
-    samples.back().any_dtype = true;
-    samples.back().any_shape = false;
+        moving_sample(gather_op, how, std::move(inputs), EBB_CALL(gather(in[0], axis, in[1]))));
   };
   gathered("rows", {{{kOpen, 6}}, {{kOpen, 3}, labels}}, -1);
   gathered("the first axis", {{{5, 2}}, {{kOpen, 2}, long_labels}}, 0);
   gathered("a middle axis", {{{2, 5, kOpen}}, {{2, 3, kOpen}, long_labels}}, 1);
   const auto scattered = [&](const char* how, std::vector<SampleInput> inputs, std::int64_t axis) {
-    samples.push_back(sample(gather_backward_op, how, std::move(inputs),
-                             applying(gather_backward_op, IndexAttributes{axis})));
-    samples.back().any_shape = false;
+    samples.push_back(sample_of(gather_backward_op, how, std::move(inputs),
+                                applying(gather_backward_op, IndexAttributes{axis})));
   };
   scattered("rows", {{{kOpen, 4}}, {{kOpen, 4}, labels}, {{kOpen, 6}}}, 1);
   scattered("the first axis", {{{kOpen, 2}}, {{kOpen, 2}, long_labels}, {{5, 2}}}, 0);
   scattered("a middle axis", {{{2, 7, kOpen}}, {{2, 7, kOpen}, labels}, {{2, 5, kOpen}}}, 1);
 
-  for (const Values kind : {labels, long_labels}) {
-    samples.push_back(sample(one_hot_op, kind == labels ? "a batch" : "i64", {{{kOpen}, kind}},
-                             EBB_CALL(one_hot(in[0], 4))));
-    samples.back().order = 0;
-  }
-}
+  for (const Values kind : {labels, long_labels})
+    samples.push_back(of_any_shape(one_hot_op, kind == labels ? "a batch" : "i64",
+                                   {{{kOpen}, kind}}, EBB_CALL(one_hot(in[0], 4)), kNoGradient));
 
-void add_index_references(References& references) {
   references.add(index_select_op, [](const Application& a) -> Arrays {
     Array out(a.outputs[0].shape);
     for_each_chosen(a[0].shape, a[1], out.shape, a.attribute<IndexAttributes>().axis,

@@ -27,7 +27,7 @@ Shape whole(const Application& a) {
 
 }  // namespace
 
-void add_layout_samples(std::vector<Sample>& samples) {
+void layout_family(std::vector<Sample>& samples, References& references, DType) {
   const auto permuted = [&](const char* how, const Shape& shape, const Axes& axes) {
     samples.push_back(moving_sample(permute_op, how, {{shape}}, EBB_CALL(permute(in[0], axes))));
   };
@@ -106,13 +106,8 @@ void add_layout_samples(std::vector<Sample>& samples) {
       moving_sample(broadcast_to_op, "tiled", {{{kOpen, 3}}}, EBB_CALL(tile(in[0], 2, 1))));
   samples.push_back(
       moving_sample(broadcast_to_op, "repeated", {{{kOpen, 3}}}, EBB_CALL(repeat(in[0], 2))));
-}
 
-void add_layout_references(References& references) {
-  const auto add = [&](const OpDef& op, Array (*compute)(const Application&)) {
-    references.add(op, [compute](const Application& a) -> Arrays { return {compute(a)}; });
-  };
-  add(permute_op, [](const Application& a) {
+  references.add(permute_op, [](const Application& a) {
     const Array& x = a[0];
     const auto& order = a.attribute<PermuteAttributes>();
     const auto axis_of_x = [&](int axis) { return order.axes[axis]; };
@@ -127,7 +122,7 @@ void add_layout_references(References& references) {
     });
     return out;
   });
-  add(concat_op, [](const Application& a) {
+  references.add(concat_op, [](const Application& a) {
     Array out(whole(a));
     std::int64_t before = 0;
     for (const Array& part : a.inputs) {
@@ -151,7 +146,7 @@ void add_layout_references(References& references) {
     }
     return parts;
   });
-  add(pad_op, [](const Application& a) {
+  references.add(pad_op, [](const Application& a) {
     const Array& x = a[0];
     const auto& attributes = a.attribute<PadAttributes>();
     Shape shape = x.shape;
@@ -169,7 +164,7 @@ void add_layout_references(References& references) {
     });
     return out;
   });
-  add(broadcast_to_op, [](const Application& a) {
+  references.add(broadcast_to_op, [](const Application& a) {
     Array out(a.outputs[0].shape);
     for_each_index(out.shape, [&](const Index& index) {
       out[position(out.shape, index)] = a[0][position(a[0].shape, index)];

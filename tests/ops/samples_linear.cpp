@@ -16,25 +16,19 @@ constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activ
                                        Activation::sigmoid};
 
 Sample matmul_sample(bool ta, bool tb, const char* how, Shape a, Shape b) {
-  return {.op = &matmul_op,
-          .name = std::string("matmul") + how + (ta ? ", a transposed" : "") +
-                  (tb ? ", b transposed" : ""),
-          .inputs = {{a}, {b}},
-          .call = EBB_CALL(matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})),
-          .any_shape = true};
+  return of_any_shape(
+      matmul_op, std::string(how) + (ta ? ", a transposed" : "") + (tb ? ", b transposed" : ""),
+      {{a}, {b}}, EBB_CALL(matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})));
 }
 
 // Sample of dense_backward. The bits of `wanted` are dx, dw and db.
 Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
-  return {
-      .op = &dense_backward_op,
-      .name = "dense_backward, wanted " + std::to_string(wanted) +
-              (x.rank() > 2 ? ", on sequences" : ""),
-      .inputs = {{x}, {{3, 4}}, {da}},
-      .call = [wanted](const Tensors& in) { return wanted_of(dense_backward_op, in, {}, wanted); },
-      // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
-      .any_dtype = true,
-      .any_shape = true};
+  // Only gradient rules call it, on nodes whose dtypes and shapes were checked.
+  return moving_sample(
+      dense_backward_op,
+      "wanted " + std::to_string(wanted) + (x.rank() > 2 ? ", on sequences" : ""),
+      {{x}, {{3, 4}}, {da}},
+      [wanted](const Tensors& in) { return wanted_of(dense_backward_op, in, {}, wanted); }, true);
 }
 
 // A matrix of rows x columns over `values`: row-major, or column-major if `transposed`.
@@ -142,7 +136,7 @@ Arrays dense_backward_reference(const Application& a) {
 
 }  // namespace
 
-void add_linear_samples(std::vector<Sample>& samples, DType dtype) {
+void linear_family(std::vector<Sample>& samples, References& references, DType dtype) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) {
       const auto add = [&](const char* how, std::initializer_list<std::int64_t> batch_a, Shape a,
@@ -154,43 +148,34 @@ void add_linear_samples(std::vector<Sample>& samples, DType dtype) {
         for (const std::int64_t n : b.dims()) second.push_back(n);
         samples.push_back(matmul_sample(ta, tb, how, first, second));
       };
-      add("", {}, {kOpen, 4}, {}, {4, 5});
-      add(", a batch of pairs", {kOpen}, {2, 4}, {kOpen}, {4, 3});
-      add(", a batch by one matrix", {2, kOpen}, {3, 4}, {}, {4, 5});
+      add("two matrices", {}, {kOpen, 4}, {}, {4, 5});
+      add("a batch of pairs", {kOpen}, {2, 4}, {kOpen}, {4, 3});
+      add("a batch by one matrix", {2, kOpen}, {3, 4}, {}, {4, 5});
       if (is_half(dtype)) continue;
-      add(", one matrix by a batch", {}, {3, 4}, {2, kOpen}, {4, 2});
-      if (ta == tb) add(", along different axes", {kOpen, 1, 2}, {3, 2}, {3, 1}, {2, 4});
+      add("one matrix by a batch", {}, {3, 4}, {2, kOpen}, {4, 2});
+      if (ta == tb) add("along different axes", {kOpen, 1, 2}, {3, 2}, {3, 1}, {2, 4});
     }
-  samples.push_back(matmul_sample(false, false, ", two vectors", {kOpen}, {kOpen}));
-  samples.push_back(matmul_sample(false, false, ", a matrix by a vector", {kOpen, 4}, {4}));
-  samples.push_back(matmul_sample(false, true, ", a vector by a batch", {4}, {2, kOpen, 4}));
+  samples.push_back(matmul_sample(false, false, "two vectors", {kOpen}, {kOpen}));
+  samples.push_back(matmul_sample(false, false, "a matrix by a vector", {kOpen, 4}, {4}));
+  samples.push_back(matmul_sample(false, true, "a vector by a batch", {4}, {2, kOpen, 4}));
 
   for (const Activation activation : kActivations) {
     const OpDef& op = activation == Activation::none ? dense_op : dense_activated_op;
-    const std::string name = std::string("dense, ") + name_of(activation);
-    samples.push_back({.op = &op,
-                       .name = name,
-                       .inputs = {{{kOpen, 3}}, {{3, 4}}, {{4}}},
-                       .call = EBB_CALL(dense(in[0], in[1], in[2], activation)),
-                       .any_shape = true});
-    samples.push_back({.op = &op,
-                       .name = name + ", without bias, on sequences",
-                       .inputs = {{{kOpen, 2, 3}}, {{3, 4}}},
-                       .call = EBB_CALL(dense(in[0], in[1], activation)),
-                       .any_shape = true});
+    const std::string name = name_of(activation);
+    samples.push_back(of_any_shape(op, name, {{{kOpen, 3}}, {{3, 4}}, {{4}}},
+                                   EBB_CALL(dense(in[0], in[1], in[2], activation))));
+    samples.push_back(of_any_shape(op, name + ", without bias, on sequences",
+                                   {{{kOpen, 2, 3}}, {{3, 4}}},
+                                   EBB_CALL(dense(in[0], in[1], activation))));
     if (activation == Activation::none) continue;
-    samples.push_back({.op = &activation_backward_op,
-                       .name = std::string("activation_backward, ") + name_of(activation),
-                       .inputs = {{{kOpen, 4}}, {{kOpen, 4}, Values::apart_from_zero}},
-                       .call = applying(activation_backward_op, ActivationAttributes{activation}),
-                       .any_shape = true});
+    samples.push_back(of_any_shape(
+        activation_backward_op, name, {{{kOpen, 4}}, {{kOpen, 4}, Values::apart_from_zero}},
+        applying(activation_backward_op, ActivationAttributes{activation})));
   }
   for (unsigned wanted = 1; wanted < 8; wanted += is_half(dtype) ? 2 : 1)
     samples.push_back(dense_backward_sample(wanted, {kOpen, 3}, {kOpen, 4}));
   samples.push_back(dense_backward_sample(7, {2, kOpen, 3}, {2, kOpen, 4}));
-}
 
-void add_linear_references(References& references) {
   references.add(matmul_op, matmul_reference);
   for (const OpDef* op : {&dense_op, &dense_activated_op}) references.add(*op, dense_reference);
   references.add(dense_backward_op, dense_backward_reference);

@@ -14,47 +14,36 @@ constexpr LossOptions kNone{LossReduction::none};
 // Adds samples of f(a, b, delta) for tensors of one shape.
 void add_pair(std::vector<Sample>& samples, const OpDef& op,
               std::function<Tensors(const Tensors&)> call, double (*f)(double, double, double)) {
-  samples.push_back({.op = &op,
-                     .name = op.name,
-                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
-                     .call = std::move(call),
-                     .any_shape = true,
-                     .reference = [f](const Application& a) -> Arrays {
-                       Array out(a[0].shape);
-                       for (std::int64_t i = 0; i < out.elements(); ++i)
-                         out[i] = f(a[0][i], a[1][i], a.attribute<functors::Delta>().delta);
-                       return {out};
-                     }});
+  samples.push_back(of_any_shape(op, "", {{{kOpen, 3}}, {{kOpen, 3}}}, std::move(call)));
+  samples.back().reference = [f](const Application& a) -> Arrays {
+    Array out(a[0].shape);
+    for (std::int64_t i = 0; i < out.elements(); ++i)
+      out[i] = f(a[0][i], a[1][i], a.attribute<functors::Delta>().delta);
+    return {out};
+  };
 }
 
 }  // namespace
 
-void add_loss_samples(std::vector<Sample>& samples) {
+void loss_family(std::vector<Sample>& samples, References&, DType) {
   const struct {
     const OpDef& op;
     Tensor (*call)(const Operand&, int);
   } along[] = {{softmax_op, softmax}, {log_softmax_op, log_softmax}};
   for (const auto& kind : along) {
     const auto add = [&](const char* how, const Shape& shape, int axis) {
-      samples.push_back(
-          {.op = &kind.op,
-           .name = std::string(kind.op.name) + how,
-           .inputs = {{shape}},
-           .call = [f = kind.call, axis](const Tensors& in) -> Tensors { return {f(in[0], axis)}; },
-           .any_shape = true});
+      samples.push_back(of_any_shape(
+          kind.op, how, {{shape}},
+          [f = kind.call, axis](const Tensors& in) -> Tensors { return {f(in[0], axis)}; }));
     };
     add("", {kOpen, 5}, -1);
-    add(" of sequences", {2, kOpen, 3}, -1);
-    add(" along the first axis", {kOpen, 4}, 0);
-    add(" along a middle axis", {2, 5, kOpen}, 1);
-    add(" along a middle axis of many columns", {kOpen, 3, 41}, -2);
+    add("of sequences", {2, kOpen, 3}, -1);
+    add("along the first axis", {kOpen, 4}, 0);
+    add("along a middle axis", {2, 5, kOpen}, 1);
+    add("along a middle axis of many columns", {kOpen, 3, 41}, -2);
   }
-  add_cross_entropy_samples(samples);
-  samples.push_back({.op = &difference_op,
-                     .name = "the difference of mse",
-                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
-                     .call = applying(difference_op, NumberOperand{}),
-                     .any_shape = true});
+  samples.push_back(of_any_shape(difference_op, "", {{{kOpen, 3}}, {{kOpen, 3}}},
+                                 applying(difference_op, NumberOperand{})));
   add_pair(samples, mae_op, EBB_CALL(mae(in[0], in[1], kNone)),
            [](double a, double b, double) { return std::abs(a - b); });
   const auto huber_of = [](double a, double b, double delta) {

@@ -11,13 +11,10 @@ namespace {
 // A memory figure differs each time it is read, so the modes are compared only in whether it is 0.
 // tests/graph/memory_figures.cpp checks the figure itself.
 Sample sample(const OpDef& op, Tensor (*figure)(const Operand&)) {
-  return {.op = &op,
-          .name = op.name,
-          .inputs = {{{kOpen, 2}}},
-          .call = EBB_CALL(cast(figure(in[0]), DType::boolean)),
-          .order = 0,
-          .any_dtype = true,
-          .any_shape = true};
+  Sample sample =
+      moving_sample(op, "", {{{kOpen, 2}}}, EBB_CALL(cast(figure(in[0]), DType::boolean)), true);
+  sample.order = kNoGradient;
+  return sample;
 }
 
 // Reads the host's figure while the operator's result is still alive.
@@ -32,13 +29,11 @@ std::function<Arrays(const Application&)> figure(const Read& read) {
 
 }  // namespace
 
-void add_memory_figure_samples(std::vector<Sample>& samples) {
+void memory_figure_family(std::vector<Sample>& samples, References& references, DType) {
   samples.push_back(sample(bytes_in_use_op, memory::bytes_in_use));
   samples.push_back(sample(max_bytes_in_use_op, memory::max_bytes_in_use));
   samples.push_back(sample(bytes_limit_op, memory::bytes_limit));
-}
 
-void add_memory_figure_references(References& references) {
   const auto add = [&](const OpDef& op, auto read) { references.add(op, figure(read)); };
   add(bytes_in_use_op, [](const memory::Stats& s) { return s.allocated.current; });
   add(max_bytes_in_use_op, [](const memory::Stats& s) { return s.allocated.peak; });

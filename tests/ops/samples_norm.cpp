@@ -47,29 +47,24 @@ struct How {
 // Sample of a backward operator, given what the forward operator keeps. The bits of `wanted` are
 // dx, d_scale and d_shift.
 Sample backward(const How& how, unsigned wanted) {
-  Sample sample{.op = how.is_batch() ? &batch_norm_backward_op : &norm_backward_op,
-                .name = std::string(how.op->name) + "_backward" + how.name + ", wanted " +
-                        std::to_string(wanted),
-                .inputs = how.inputs(),
-                .call =
-                    [how, wanted](const Tensors& in) {
-                      // The statistics must be constants here: the composed form already treats
-                      // them as functions of x.
-                      Tensors kept = in;
-                      kept[0] = in[0].is_symbolic() ? in[0] : in[0].detach().with_grad();
-                      const Tensors made = how.run(kept);
-                      const Tensor& inverse = made[1];
-                      Tensors inputs = {in.back(), in[0], inverse, inverse};
-                      if (how.attributes().has_mean()) inputs[3] = made[2];
-                      if (how.scales > 0) inputs.push_back(in[1]);
-                      return wanted_of(how.is_batch() ? batch_norm_backward_op : norm_backward_op,
-                                       inputs, how.attributes(), wanted);
-                    },
-                // Only gradient rules call it, on nodes whose shapes were checked.
-                .any_dtype = true,
-                .any_shape = true};
-  sample.inputs.push_back({how.x});
-  return sample;
+  const OpDef& op = how.is_batch() ? batch_norm_backward_op : norm_backward_op;
+  std::vector<SampleInput> given = how.inputs();
+  given.push_back({how.x});
+  const auto call = [&op, how, wanted](const Tensors& in) {
+    // The statistics must be constants here: the composed form already treats them as functions
+    // of x.
+    Tensors kept = in;
+    kept[0] = in[0].is_symbolic() ? in[0] : in[0].detach().with_grad();
+    const Tensors made = how.run(kept);
+    const Tensor& inverse = made[1];
+    Tensors inputs = {in.back(), in[0], inverse, inverse};
+    if (how.attributes().has_mean()) inputs[3] = made[2];
+    if (how.scales > 0) inputs.push_back(in[1]);
+    return wanted_of(op, inputs, how.attributes(), wanted);
+  };
+  // Only gradient rules call it, on nodes whose shapes were checked.
+  return moving_sample(op, how.op->name + (how.name + (", wanted " + std::to_string(wanted))),
+                       given, call, true);
 }
 
 // Channel of each element of x, and the index of its mean.
@@ -198,28 +193,24 @@ Arrays inference(const Application& a) {
 
 }  // namespace
 
-void add_norm_samples(std::vector<Sample>& samples, DType dtype) {
+void norm_family(std::vector<Sample>& samples, References& references, DType dtype) {
   using enum NormAttributes::Kind;
   const How all[] = {
       {"", &layer_norm_op, layer, 1, {kOpen, 5}, {5}},
-      {" of wide rows", &layer_norm_op, layer, 1, {kOpen, 70}, {70}},
-      {" without scale", &layer_norm_op, layer, 1, {kOpen, 2, 4}, {4}, 0},
-      {" over two axes", &layer_norm_op, layer, 2, {kOpen, 3, 4}, {3, 4}},
+      {"of wide rows", &layer_norm_op, layer, 1, {kOpen, 70}, {70}},
+      {"without scale", &layer_norm_op, layer, 1, {kOpen, 2, 4}, {4}, 0},
+      {"over two axes", &layer_norm_op, layer, 2, {kOpen, 3, 4}, {3, 4}},
       {"", &rms_norm_op, rms, 1, {2, kOpen, 5}, {5}, 1},
-      {" without scale", &rms_norm_op, rms, 2, {kOpen, 2, 4}, {2, 4}, 0},
+      {"without scale", &rms_norm_op, rms, 2, {kOpen, 2, 4}, {2, 4}, 0},
       {"", &group_norm_op, group, 2, {kOpen, 4, 3}, {4}},
-      {" of images", &group_norm_op, group, 3, {kOpen, 6, 2, 9}, {6}},
-      {" of single features", &group_norm_op, group, 2, {kOpen, 6}, {6}},
+      {"of images", &group_norm_op, group, 3, {kOpen, 6, 2, 9}, {6}},
+      {"of single features", &group_norm_op, group, 2, {kOpen, 6}, {6}},
       {"", &batch_norm_op, batch, 1, {kOpen, 3, 4}, {3}},
-      {" of images", &batch_norm_op, batch, 1, {kOpen, 2, 3, 7}, {2}},
-      {" with channels last", &batch_norm_op, batch, 2, {kOpen, 2, 70}, {70}},
+      {"of images", &batch_norm_op, batch, 1, {kOpen, 2, 3, 7}, {2}},
+      {"with channels last", &batch_norm_op, batch, 2, {kOpen, 2, 70}, {70}},
   };
   for (const How& how : all) {
-    samples.push_back({.op = how.op,
-                       .name = std::string(how.op->name) + how.name,
-                       .inputs = how.inputs(),
-                       .call = EBB_CALL(how.run(in)[0]),
-                       .any_shape = true});
+    samples.push_back(of_any_shape(*how.op, how.name, how.inputs(), EBB_CALL(how.run(in)[0])));
     for (unsigned wanted = 1; wanted < (how.scales > 1   ? 8
                                         : how.scales > 0 ? 4
                                                          : 2);
@@ -228,15 +219,11 @@ void add_norm_samples(std::vector<Sample>& samples, DType dtype) {
   }
   const DType statistics = dtype == DType::f64 ? dtype : DType::f32;
   for (const int axis : {1, 2})
-    samples.push_back({.op = &batch_norm_inference_op,
-                       .name = "batch_norm, inference, axis " + std::to_string(axis),
-                       .inputs = {{{kOpen, 3, 3}}, {{3}}, {{3}, Values::positive}, {{3}}, {{3}}},
-                       .call = EBB_CALL(batch_norm(in[0], in[3], in[4], cast(in[1], statistics),
-                                                   cast(in[2], statistics), {.axis = axis})),
-                       .any_shape = true});
-}
+    samples.push_back(of_any_shape(batch_norm_inference_op, "axis " + std::to_string(axis),
+                                   {{{kOpen, 3, 3}}, {{3}}, {{3}, Values::positive}, {{3}}, {{3}}},
+                                   EBB_CALL(batch_norm(in[0], in[3], in[4], cast(in[1], statistics),
+                                                       cast(in[2], statistics), {.axis = axis}))));
 
-void add_norm_references(References& references) {
   for (const OpDef* op : {&layer_norm_op, &rms_norm_op, &group_norm_op}) references.add(*op, norm);
   references.add(batch_norm_op, batch_norm);
   for (const OpDef* op : {&norm_backward_op, &batch_norm_backward_op})

@@ -26,11 +26,9 @@ SampleInput array(optional<DType> dtype, Values values = Values::any) {
 
 Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
               const Attributes& attributes) {
-  return {.op = &op,
-          .name = std::string(op.name) + how,
-          .inputs = std::move(inputs),
-          .call = applying(op, attributes),
-          .order = 0};
+  Sample sample = sample_of(op, "", std::move(inputs), applying(op, attributes), kNoGradient);
+  sample.name += how;
+  return sample;
 }
 
 // Additional inputs of an update: a gate, a scale.
@@ -246,7 +244,7 @@ Arrays accumulate(const Application& a) {
 
 }  // namespace
 
-void add_optim_samples(std::vector<Sample>& samples, DType dtype) {
+void optim_family(std::vector<Sample>& samples, References& references, DType dtype) {
   std::vector<Mixed> mixtures = {{""},
                                  {", f64 state", DType::f64},
                                  {", f32 state", DType::f32},
@@ -297,9 +295,7 @@ void add_optim_samples(std::vector<Sample>& samples, DType dtype) {
     add_schedule(", staircase" + how,
                  {.kind = Schedule::staircase, .shape = 0.5, .warm_up = warm_up, .steps = 2});
   }
-}
 
-void add_optim_references(References& references) {
   references.add(optim::sgd_update_op, sgd);
   references.add(optim::sgd_momentum_update_op, sgd);
   references.add(optim::adam_update_op, adam);

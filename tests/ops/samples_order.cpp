@@ -10,11 +10,6 @@
 namespace ebb::tests {
 namespace {
 
-Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
-              std::function<Tensors(const Tensors&)> call) {
-  return moving_sample(op, how, std::move(inputs), std::move(call), true);
-}
-
 void add_extremes(std::vector<Sample>& samples) {
   const struct {
     const OpDef& op;
@@ -23,7 +18,7 @@ void add_extremes(std::vector<Sample>& samples) {
   for (const auto& kind : extremes) {
     const auto add = [&, f = kind.call](const char* how, const Shape& shape,
                                         const ReduceOptions& options) {
-      samples.push_back(sample(kind.op, how, {{shape}}, EBB_CALL(f(in[0], options))));
+      samples.push_back(moving_sample(kind.op, how, {{shape}}, EBB_CALL(f(in[0], options)), true));
     };
     add("all", {4, 3}, {});
     add("rows", {kOpen, 7}, {.axes = {-1}});
@@ -40,8 +35,8 @@ void add_extremes(std::vector<Sample>& samples) {
   for (const auto& kind : positions) {
     const auto add = [&, f = kind.call](const char* how, const Shape& shape,
                                         const ArgOptions& options) {
-      samples.push_back(sample(kind.op, how, {{shape}}, EBB_CALL(f(in[0], options))));
-      samples.back().order = 0;
+      samples.push_back(moving_sample(kind.op, how, {{shape}}, EBB_CALL(f(in[0], options)), true));
+      samples.back().order = kNoGradient;
     };
     add("all", {4, 3}, {});
     add("all, kept", {2, 2, 3}, {.keep = true});
@@ -54,8 +49,8 @@ void add_extremes(std::vector<Sample>& samples) {
 
 void add_sorts(std::vector<Sample>& samples) {
   const auto add = [&](const OpDef& op, const char* how, const Shape& shape, auto call) {
-    samples.push_back(sample(op, how, {{shape}}, EBB_CALL(call(in[0]))));
-    samples.back().order = 0;
+    samples.push_back(moving_sample(op, how, {{shape}}, EBB_CALL(call(in[0])), true));
+    samples.back().order = kNoGradient;
     samples.back().largest_batch = 5000;
   };
   add(argsort_op, "rows", {kOpen, 7}, [](const Tensor& x) { return argsort(x); });
@@ -71,20 +66,18 @@ void add_sorts(std::vector<Sample>& samples) {
 void add_scans(std::vector<Sample>& samples) {
   const auto add = [&](const char* how, const Shape& shape, int axis,
                        const CumsumOptions& options) {
-    samples.push_back(sample(cumsum_op, how, {{shape}}, EBB_CALL(cumsum(in[0], axis, options))));
-    samples.back().any_dtype = false;
-    samples.push_back(sample(cumprod_op, how, {{shape, Values::apart_from_zero}},
-                             EBB_CALL(cumprod(in[0], axis, options))));
-    samples.back().any_dtype = false;
+    samples.push_back(
+        of_any_shape(cumsum_op, how, {{shape}}, EBB_CALL(cumsum(in[0], axis, options))));
+    samples.push_back(of_any_shape(cumprod_op, how, {{shape, Values::apart_from_zero}},
+                                   EBB_CALL(cumprod(in[0], axis, options))));
   };
   const auto add_recurrence = [&](const char* how, const Shape& shape,
                                   const RecurrenceAttributes& attributes) {
     const auto inputs = static_cast<std::size_t>(1 + attributes.has_sum + attributes.has_weight);
-    samples.push_back({.op = &recurrence_op,
-                       .name = std::string("recurrence, ") + how,
-                       .inputs = std::vector<SampleInput>(inputs, {shape, Values::any, DType::f64}),
-                       .call = applying(recurrence_op, attributes),
-                       .any_shape = inputs == 1});
+    samples.push_back(sample_of(recurrence_op, how,
+                                std::vector<SampleInput>(inputs, {shape, Values::any, DType::f64}),
+                                applying(recurrence_op, attributes)));
+    samples.back().any_shape = inputs == 1;
   };
   add_recurrence("products", {kOpen, 5}, {.axis = 1});
   add_recurrence("products with a weight", {2, kOpen, 3},
@@ -184,13 +177,11 @@ Arrays recurrence(const Application& a) {
 
 }  // namespace
 
-void add_order_samples(std::vector<Sample>& samples) {
+void order_family(std::vector<Sample>& samples, References& references, DType) {
   add_extremes(samples);
   add_sorts(samples);
   add_scans(samples);
-}
 
-void add_order_references(References& references) {
   for (const OpDef* op : {&max_op, &min_op, &argmax_op, &argmin_op}) references.add(*op, extreme);
   for (const OpDef* op : {&argsort_op, &topk_op}) references.add(*op, argsort);
   references.add(cumsum_op, scanned);

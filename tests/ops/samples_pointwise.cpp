@@ -18,16 +18,13 @@ using Unary = Tensor (*)(const Operand&);
 // Sample of y = exact(x) with an error of at most `ulps`.
 Sample unary(const OpDef& op, Unary call, double ulps, Values values,
              long double (*exact)(long double)) {
-  return {.op = &op,
-          .name = op.name,
-          .inputs = {{{kOpen, 3}, values}},
-          .call = EBB_CALL(call(in[0])),
-          .any_shape = true,
-          .reference = [exact](const Application& a) -> Arrays {
-            return {map(a[0], [exact](double x) { return static_cast<double>(exact(x)); })};
-          },
-          .exact = exact,
-          .ulps = ulps};
+  Sample sample = of_any_shape(op, "", {{{kOpen, 3}, values}}, EBB_CALL(call(in[0])));
+  sample.reference = [exact](const Application& a) -> Arrays {
+    return {map(a[0], [exact](double x) { return static_cast<double>(exact(x)); })};
+  };
+  sample.exact = exact;
+  sample.ulps = ulps;
+  return sample;
 }
 
 // Replaces the reference of `sample` by f with parameters; P is the type of the operator's
@@ -106,7 +103,7 @@ void add_integer_samples(std::vector<Sample>& samples) {
 
 }  // namespace
 
-void add_pointwise_samples(std::vector<Sample>& samples) {
+void pointwise_family(std::vector<Sample>& samples, References&, DType) {
   using enum Values;
   using Real = long double;
   const auto add = [&](const Sample& sample) { samples.push_back(sample); };

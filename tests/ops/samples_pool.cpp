@@ -7,13 +7,11 @@
 namespace ebb::tests {
 namespace {
 
-Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
+Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
               const PoolAttributes& attributes) {
-  return {.op = &op,
-          .name = std::string(op.name) + ", " + how,
-          .inputs = std::move(inputs),
-          .call = applying(op, attributes),
-          .any_shape = op.infer == avg_pool_op.infer};
+  Sample sample = sample_of(op, how, std::move(inputs), applying(op, attributes));
+  sample.any_shape = op.infer == avg_pool_op.infer;
+  return sample;
 }
 
 // Calls body(element of y, elements of x in its window, size of the window with padding).
@@ -63,7 +61,7 @@ double count_of(const PoolAttributes& of, const Pixels& pixels, std::int64_t pad
 
 }  // namespace
 
-void add_pool_samples(std::vector<Sample>& samples) {
+void pool_family(std::vector<Sample>& samples, References& references, DType) {
   const auto add = [&](const char* how, const Shape& x, const Shape& y,
                        const PoolAttributes& attributes) {
     samples.push_back(sample(max_pool_op, how, {{x}}, attributes));
@@ -73,26 +71,19 @@ void add_pool_samples(std::vector<Sample>& samples) {
       PoolAttributes means = attributes;
       means.count_include_pad = count_include_pad;
       const std::string name = std::string(how) + (count_include_pad == 1 ? "" : ", without pad");
-      samples.push_back(sample(avg_pool_op, name.c_str(), {{x}}, means));
-      samples.push_back(sample(avg_pool_backward_op, name.c_str(), {{y}, {x}}, means));
+      samples.push_back(sample(avg_pool_op, name, {{x}}, means));
+      samples.push_back(sample(avg_pool_backward_op, name, {{y}, {x}}, means));
     }
   };
   add("apart", {kOpen, 2, 4, 5}, {kOpen, 2, 2, 2}, {.kernel = {2, 2}, .stride = {2, 2}});
   add("overlapping, padded", {2, kOpen, 4, 3}, {2, kOpen, 2, 4},
       {.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 1}});
-  samples.push_back({.op = &max_pool_op,
-                     .name = "max_pool1d",
-                     .inputs = {{{kOpen, 6}}},
-                     .call = EBB_CALL(max_pool1d(in[0], {.kernel = 3, .stride = 2, .padding = 1})),
-                     .any_shape = true});
-  samples.push_back({.op = &avg_pool_op,
-                     .name = "avg_pool1d",
-                     .inputs = {{{kOpen, 6}}},
-                     .call = EBB_CALL(avg_pool1d(in[0])),
-                     .any_shape = true});
-}
+  samples.push_back(
+      of_any_shape(max_pool_op, "along one axis", {{{kOpen, 6}}},
+                   EBB_CALL(max_pool1d(in[0], {.kernel = 3, .stride = 2, .padding = 1}))));
+  samples.push_back(
+      of_any_shape(avg_pool_op, "along one axis", {{{kOpen, 6}}}, EBB_CALL(avg_pool1d(in[0]))));
 
-void add_pool_references(References& references) {
   references.add(max_pool_op, select_reference);
   references.add(max_pool_select_op, select_reference);
   references.add(max_pool_backward_op, [](const Application& a) -> Arrays {

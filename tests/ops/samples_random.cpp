@@ -49,60 +49,37 @@ double normal_element(const Array& draw, std::int64_t i, const RandomAttributes&
 
 }  // namespace
 
-void add_random_samples(std::vector<Sample>& samples, DType dtype) {
+void random_family(std::vector<Sample>& samples, References& references, DType dtype) {
+  const SampleInput kDraw{{2}, Values::draw};
   const struct {
     const OpDef& op;
     double a, b;
   } creations[] = {{uniform_op, -1, 3}, {normal_op, 1, 2}, {bernoulli_op, 0.3, 1}};
   for (const auto& [op, a, b] : creations)
     for (const std::int64_t size : {0, 1, 7})
-      samples.push_back({.op = &op,
-                         .name = std::string(op.name) + " of " + std::to_string(size) + " rows",
-                         .inputs = {{{2}, Values::draw}},
-                         .call = applying(op, detail::creation_attributes(a, b, {size, 3}, dtype)),
-                         .order = 0});
+      samples.push_back(sample_of(op, std::to_string(size) + " rows", {kDraw},
+                                  applying(op, detail::creation_attributes(a, b, {size, 3}, dtype)),
+                                  kNoGradient));
 
   for (const DType of : {DType::i32, DType::i64, DType::u8})
     for (const std::int64_t size : {0, 1, 7})
-      samples.push_back(
-          {.op = &randint_op,
-           .name = std::string("randint, ") + name(of) + " of " + std::to_string(size) + " rows",
-           .inputs = {{{2}, Values::draw}},
-           .call = applying(randint_op, detail::randint_attributes(3, 9, {size, 5}, of, {})),
-           .order = 0});
+      samples.push_back(sample_of(
+          randint_op, name(of) + (", " + std::to_string(size)) + " rows", {kDraw},
+          applying(randint_op, detail::randint_attributes(3, 9, {size, 5}, of, {})), kNoGradient));
 
   for (const auto& [op, a, b] : creations)
-    samples.push_back({.op = &op,
-                       .name = std::string(op.name) + " like another",
-                       .inputs = {{{2}, Values::draw}, {{kOpen, 5}}},
-                       .call = applying(op, RandomAttributes{a, b}),
-                       .order = 0,
-                       .any_shape = true});
+    samples.push_back(of_any_shape(op, "like another", {kDraw, {{kOpen, 5}}},
+                                   applying(op, RandomAttributes{a, b}), kNoGradient));
 
-  samples.push_back({.op = &dropout_op,
-                     .name = "dropout",
-                     .inputs = {{{kOpen, 6}}, {{2}, Values::draw}},
-                     .call = applying(dropout_op, RandomAttributes{.a = 0.4}),
-                     .any_shape = true});
-  samples.push_back({.op = &draw_op,
-                     .name = "draw",
-                     .inputs = {{{2}, Values::draw}},
-                     .call = applying(draw_op, DrawAttributes{.node = 9}),
-                     .order = 0});
-  samples.push_back({.op = &next_run_op,
-                     .name = "next_run",
-                     .inputs = {{{2}, Values::draw}},
-                     .call = applying(next_run_op),
-                     .order = 0});
+  samples.push_back(of_any_shape(dropout_op, "", {{{kOpen, 6}}, kDraw},
+                                 applying(dropout_op, RandomAttributes{.a = 0.4})));
+  samples.push_back(
+      sample_of(draw_op, "", {kDraw}, applying(draw_op, DrawAttributes{.node = 9}), kNoGradient));
+  samples.push_back(sample_of(next_run_op, "", {kDraw}, applying(next_run_op), kNoGradient));
   for (const std::int64_t size : {0, 1, 7})
-    samples.push_back({.op = &full_op,
-                       .name = "full of " + std::to_string(size) + " rows",
-                       .inputs = {},
-                       .call = EBB_CALL(Tensor::full({size, 3}, 1.5, dtype)),
-                       .order = 0});
-}
+    samples.push_back(sample_of(full_op, std::to_string(size) + " rows", {},
+                                EBB_CALL(Tensor::full({size, 3}, 1.5, dtype)), kNoGradient));
 
-void add_random_references(References& references) {
   // It rounds down beside the open end.
   references.add(uniform_op, creation(uniform_element)).roundings = 2;
   references.add(normal_op, creation(normal_element));

@@ -182,7 +182,7 @@ Arrays backward(const Application& application) {
 
 }  // namespace
 
-void add_recurrent_samples(std::vector<Sample>& samples, DType dtype) {
+void recurrent_family(std::vector<Sample>& samples, References& references, DType dtype) {
   std::vector<Stack> stacks = {Stack{1, false, false}, Stack{2, true, true, true}};
   if (!is_half(dtype))
     stacks = {stacks[0],
@@ -197,40 +197,33 @@ void add_recurrent_samples(std::vector<Sample>& samples, DType dtype) {
     if (stack.layers < 12) stacks.push_back(stack);
   }
   for (const Stack& stack : stacks) {
-    const std::string name = stack.is_lstm() ? "lstm" : "gru";
-    const std::string how = ", " + std::to_string(stack.layers) + " layers" +
+    const std::string how = std::to_string(stack.layers) + " layers" +
                             (stack.state ? ", given state" : "") +
                             (stack.dropout ? ", dropout" : "") + (stack.lengths ? ", lengths" : "");
-    samples.push_back({.op = stack.is_lstm() ? &lstm_op : &gru_op,
-                       .name = name + how,
-                       .inputs = inputs_of(stack),
-                       .call = [stack](const Tensors& in) { return run(stack, in); },
-                       .order = 1});
+    samples.push_back(sample_of(
+        stack.is_lstm() ? lstm_op : gru_op, how, inputs_of(stack),
+        [stack](const Tensors& in) { return run(stack, in); }, 1));
     // Samples of the gradient operator, one for each output whose gradient arrives. Deep stacks try
     // the sequence alone, since their reference takes long.
     const int arriving = stack.layers == 12 ? 1 : stack.is_lstm() ? 3 : 2;
-    for (int given = 0; given < arriving; ++given)
-      samples.push_back({.op = stack.is_lstm() ? &lstm_backward_op : &gru_backward_op,
-                         .name = name + "_backward" + how + ", of output " + std::to_string(given),
-                         .inputs = inputs_of(stack),
-                         .call =
-                             [stack, given](const Tensors& in) {
-                               const auto output = static_cast<std::size_t>(given);
-                               Tensors inputs = in, wanted;
-                               for (Tensor& tensor : inputs) {
-                                 if (!is_floating(tensor.dtype())) continue;
-                                 if (!tensor.is_symbolic()) tensor = tensor.with_grad();
-                                 wanted.push_back(tensor);
-                               }
-                               return gradients(sum(square(run(stack, inputs)[output])), wanted);
-                             },
-                         .order = 0,
-                         .any_dtype = true,
-                         .any_shape = true});
+    for (int given = 0; given < arriving; ++given) {
+      const auto backward = [stack, given](const Tensors& in) {
+        const auto output = static_cast<std::size_t>(given);
+        Tensors inputs = in, wanted;
+        for (Tensor& tensor : inputs) {
+          if (!is_floating(tensor.dtype())) continue;
+          if (!tensor.is_symbolic()) tensor = tensor.with_grad();
+          wanted.push_back(tensor);
+        }
+        return gradients(sum(square(run(stack, inputs)[output])), wanted);
+      };
+      samples.push_back(moving_sample(stack.is_lstm() ? lstm_backward_op : gru_backward_op,
+                                      how + ", of output " + std::to_string(given),
+                                      inputs_of(stack), backward, true));
+      samples.back().order = kNoGradient;
+    }
   }
-}
 
-void add_recurrent_references(References& references) {
   const auto run = [](const Application& a) {
     return forward(a.inputs, a.attribute<RecurrentAttributes>());
   };

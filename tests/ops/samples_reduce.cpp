@@ -35,20 +35,15 @@ Array sum_over(const Array& x, const Reduction& reduction, bool mean) {
 
 }  // namespace
 
-void add_reduce_samples(std::vector<Sample>& samples) {
+void reduce_family(std::vector<Sample>& samples, References& references, DType) {
   const struct {
     const OpDef& op;
     Tensor (*call)(const Operand&, const ReduceOptions&);
   } reductions[] = {{sum_op, sum}, {mean_op, mean}};
   for (const auto& kind : reductions) {
-    const OpDef& op = kind.op;
     const auto add = [&, f = kind.call](const char* how, const Shape& shape,
                                         const ReduceOptions& options) {
-      samples.push_back({.op = &op,
-                         .name = std::string(op.name) + ", " + how,
-                         .inputs = {{shape}},
-                         .call = EBB_CALL(f(in[0], options)),
-                         .any_shape = true});
+      samples.push_back(of_any_shape(kind.op, how, {{shape}}, EBB_CALL(f(in[0], options))));
     };
     add("all", {kOpen, 3}, {});
     add("rows", {kOpen, 3}, {.axes = {0}});
@@ -64,13 +59,10 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   const auto add_every = [&](const OpDef& op, Tensor (*call)(const Operand&, const ReduceOptions&),
                              Values values, DType dtype) {
     const auto add = [&](const char* how, const Shape& shape, const ReduceOptions& options) {
-      samples.push_back({.op = &op,
-                         .name = std::string(op.name) + ", " + how + ", " + name(dtype),
-                         .inputs = {{shape, values, dtype}},
-                         .call = EBB_CALL(call(in[0], options)),
-                         .order = 0,
-                         .any_dtype = &op == &sum_op,
-                         .any_shape = true});
+      samples.push_back(of_any_shape(op, std::string(how) + ", " + name(dtype),
+                                     {{shape, values, dtype}}, EBB_CALL(call(in[0], options)),
+                                     kNoGradient));
+      samples.back().any_dtype = &op == &sum_op;
     };
     add("all of it", {kOpen, 3}, {});
     add("its rows", {kOpen, 2}, {.axes = {0}});
@@ -85,17 +77,10 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   add_every(all_op, all, Values::flags, DType::boolean);
 
   const auto add_like = [&](const char* how, const Shape& large, const Shape& small) {
-    samples.push_back({.op = &sum_like_op,
-                       .name = std::string("sum_like, ") + how,
-                       .inputs = {{large}, {small}},
-                       .call = EBB_CALL(sum_like(in[0], in[1])),
-                       .any_shape = true});
-    samples.push_back({.op = &expand_as_op,
-                       .name = std::string("expand_as, ") + how,
-                       .inputs = {{small}, {large}},
-                       .call = EBB_CALL(expand_as(in[0], in[1])),
-                       .any_dtype = true,
-                       .any_shape = true});
+    samples.push_back(
+        of_any_shape(sum_like_op, how, {{large}, {small}}, EBB_CALL(sum_like(in[0], in[1]))));
+    samples.push_back(moving_sample(expand_as_op, how, {{small}, {large}},
+                                    EBB_CALL(expand_as(in[0], in[1])), true));
   };
   add_like("rows", {kOpen, 3}, {3});
   add_like("a column", {kOpen, 3}, {kOpen, 1});
@@ -106,16 +91,12 @@ void add_reduce_samples(std::vector<Sample>& samples) {
     for (const bool keep : {false, true}) {
       Shape small{3};
       if (keep) small = {1, 3};
-      samples.push_back(
-          {.op = &broadcast_like_op,
-           .name = std::string("broadcast_like") + (mean ? ", mean" : "") + (keep ? ", kept" : ""),
-           .inputs = {{small}, {{kOpen, 3}}},
-           .call = EBB_CALL(
-               detail::broadcast_like(in[0], in[1], {.axes = 1, .keep = keep, .mean = mean}))});
+      samples.push_back(sample_of(
+          broadcast_like_op, std::string(mean ? "mean" : "sum") + (keep ? ", kept" : ""),
+          {{small}, {{kOpen, 3}}},
+          EBB_CALL(detail::broadcast_like(in[0], in[1], {.axes = 1, .keep = keep, .mean = mean}))));
     }
-}
 
-void add_reduce_references(References& references) {
   references.add(sum_op, [](const Application& a) -> Arrays {
     return {sum_over(a[0], a.attribute<Reduction>(), false)};
   });

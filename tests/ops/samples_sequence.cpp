@@ -3,7 +3,7 @@
 
 namespace ebb::tests {
 
-void add_sequence_samples(std::vector<Sample>& samples) {
+void sequence_family(std::vector<Sample>& samples, References& references, DType) {
   const auto add = [&](const char* how, std::vector<SampleInput> inputs) {
     samples.push_back(moving_sample(reverse_sequence_op, how, std::move(inputs),
                                     EBB_CALL(reverse_sequence(in[0], in[1]))));
@@ -12,9 +12,7 @@ void add_sequence_samples(std::vector<Sample>& samples) {
   add("rows of numbers", {{{kOpen, 4}}, {{kOpen}, long_labels}});
   add("rows of vectors", {{{kOpen, 5, 3}}, {{kOpen}, long_labels}});
   add("of planes", {{{3, 4, kOpen, 2}}, {{3}, long_labels}});
-}
 
-void add_sequence_references(References& references) {
   references.add(reverse_sequence_op, [](const Application& a) -> Arrays {
     Array out(a.outputs[0].shape);
     for_each_index(out.shape, [&](const Index& place) {

@@ -77,7 +77,7 @@ Array placed(const Array& part, const std::vector<std::int64_t>& places, const S
 
 }  // namespace
 
-void add_shape_samples(std::vector<Sample>& samples) {
+void shape_family(std::vector<Sample>& samples, References& references, DType) {
   const auto add = [&](const OpDef& op, const char* how, std::vector<SampleInput> inputs,
                        std::function<Tensors(const Tensors&)> call, bool any_shape = true) {
     samples.push_back(moving_sample(op, how, std::move(inputs), std::move(call), any_shape));
@@ -134,41 +134,37 @@ void add_shape_samples(std::vector<Sample>& samples) {
         EBB_CALL(size(in[0], axis)));
     samples.back().order = 0;
   }
-}
 
-void add_shape_references(References& references) {
-  const auto add = [&](const OpDef& op, Array (*compute)(const Application&)) {
-    references.add(op, [compute](const Application& a) -> Arrays { return {compute(a)}; });
-  };
-  add(reshape_op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
-  add(reshape_like_op, [](const Application& a) { return reshaped(a[0], a[1].shape); });
-  add(flatten_op, [](const Application& a) {
+  references.add(reshape_op,
+                 [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
+  references.add(reshape_like_op, [](const Application& a) { return reshaped(a[0], a[1].shape); });
+  references.add(flatten_op, [](const Application& a) {
     const Shape& x = a[0].shape;
     return reshaped(a[0], {x[0], size(x, 1, x.rank())});
   });
-  add(as_matrix_op, [](const Application& a) {
+  references.add(as_matrix_op, [](const Application& a) {
     const Shape& x = a[0].shape;
     return reshaped(a[0], {size(x, 0, x.rank() - 1), x[-1]});
   });
   for (const OpDef* op : {&unflatten_op, &merge_axes_op, &unsqueeze_op, &squeeze_op})
-    add(*op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
+    references.add(*op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
   for (const OpDef* op : {&slice_op, &strided_slice_op})
-    add(*op, [](const Application& a) {
+    references.add(*op, [](const Application& a) {
       const auto& slice = a.attribute<SliceAttributes>();
       return picked(a[0], sliced(a[0].shape, slice), sliced_shape(a[0].shape, slice));
     });
-  add(slice_backward_op, [](const Application& a) {
+  references.add(slice_backward_op, [](const Application& a) {
     return placed(a[0], sliced(a[1].shape, a.attribute<SliceAttributes>()), a[1].shape);
   });
-  add(select_op, [](const Application& a) {
+  references.add(select_op, [](const Application& a) {
     const auto& attributes = a.attribute<SelectAttributes>();
     return picked(a[0], selected(a[0].shape, attributes),
                   without_axis(a[0].shape, attributes.axis));
   });
-  add(select_backward_op, [](const Application& a) {
+  references.add(select_backward_op, [](const Application& a) {
     return placed(a[0], selected(a[1].shape, a.attribute<SelectAttributes>()), a[1].shape);
   });
-  add(size_op, [](const Application& a) {
+  references.add(size_op, [](const Application& a) {
     Array out{Shape{}};
     const auto axis = static_cast<std::size_t>(a.attribute<SizeAttributes>().axis);
     out[0] = static_cast<double>(a[0].shape.dims()[axis]);

@@ -68,45 +68,45 @@ Arrays statistic(const Application& a) {
 
 }  // namespace
 
-void add_statistic_samples(std::vector<Sample>& samples) {
+void statistic_family(std::vector<Sample>& samples, References& references, DType) {
   using Call = std::function<Tensor(const Tensor&, const Axes&, bool)>;
   const struct {
     const OpDef& op;
-    std::string name;
+    std::string how;
     Call call;
     Values values;
   } kinds[] = {
-      {variance_op, "variance",
+      {variance_op, "",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return variance(x, {.axes = axes, .keep = keep});
        },
        Values::any},
-      {variance_op, "variance of a sample",
+      {variance_op, "of a sample, ",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return variance(x, {.axes = axes, .keep = keep, .correction = 1});
        },
        Values::any},
-      {standard_deviation_op, "standard_deviation",
+      {standard_deviation_op, "",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return standard_deviation(x, {.axes = axes, .keep = keep});
        },
        Values::any},
-      {norm1_op, "norm, of sizes",
+      {norm1_op, "of sizes, ",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return norm(x, {.p = 1, .axes = axes, .keep = keep});
        },
        Values::apart_from_zero},
-      {norm2_op, "norm",
+      {norm2_op, "",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return norm(x, {.axes = axes, .keep = keep});
        },
        Values::any},
-      {logsumexp_op, "logsumexp",
+      {logsumexp_op, "",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return logsumexp(x, {.axes = axes, .keep = keep});
        },
        Values::any},
-      {prod_op, "prod",
+      {prod_op, "",
        [](const Tensor& x, const Axes& axes, bool keep) {
          return prod(x, {.axes = axes, .keep = keep});
        },
@@ -114,13 +114,10 @@ void add_statistic_samples(std::vector<Sample>& samples) {
   };
   for (const auto& kind : kinds) {
     const auto add = [&](const char* how, const Shape& shape, const Axes& axes, bool keep) {
-      samples.push_back({.op = &kind.op,
-                         .name = kind.name + ", " + how,
-                         .inputs = {{shape, kind.values}},
-                         .call = [call = kind.call, axes, keep](const Tensors& in) -> Tensors {
-                           return {call(in[0], axes, keep)};
-                         },
-                         .any_shape = true});
+      samples.push_back(of_any_shape(kind.op, kind.how + how, {{shape, kind.values}},
+                                     [call = kind.call, axes, keep](const Tensors& in) -> Tensors {
+                                       return {call(in[0], axes, keep)};
+                                     }));
     };
     add("all", {4, 3}, {}, false);
     add("rows", {kOpen, 7}, {-1}, false);
@@ -129,9 +126,7 @@ void add_statistic_samples(std::vector<Sample>& samples) {
     if (&kind.op != &variance_op && &kind.op != &standard_deviation_op)  // NaN for an empty batch
       add("an open axis", {kOpen, 3}, {0}, false);
   }
-}
 
-void add_statistic_references(References& references) {
   for (const OpDef* op :
        {&variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op, &prod_op})
     references.add(*op, statistic);

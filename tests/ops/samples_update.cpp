@@ -7,18 +7,8 @@
 namespace ebb::tests {
 namespace {
 
-using Call = std::function<Tensors(const Tensors&)>;
-
 const SampleInput kArray{{4, 3}}, kCount{{}, Values::count}, kReady{{}, Values::ready},
     kNotReady{{}, Values::not_ready};
-
-Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> inputs, Call call) {
-  return {.op = &op,
-          .name = std::string(op.name) + how,
-          .inputs = std::move(inputs),
-          .call = std::move(call),
-          .order = 0};
-}
 
 // Reference of an update: element(x[i], i) for each element of the first input.
 template <class Element>
@@ -30,48 +20,43 @@ Arrays updated(const Application& a, const Element& element) {
 
 }  // namespace
 
-void add_update_samples(std::vector<Sample>& samples) {
-  samples.push_back(sample(assign_op, "", {kArray, kArray}, EBB_CALL(assign(in[0], in[1]))));
-  samples.push_back(sample(assign_op, ", a number", {kArray}, EBB_CALL(assign(in[0], 0.25))));
-  samples.push_back(
-      sample(add_assign_op, "", {kArray, kArray}, EBB_CALL(add_assign(in[0], in[1]))));
-  samples.push_back(sample(increment_op, "", {kCount}, EBB_CALL(detail::increment(in[0], 2))));
-  for (const SampleInput& ready : {kReady, kNotReady})
-    samples.push_back(sample(increment_op,
-                             ready.values == Values::ready ? ", ready" : ", not ready",
-                             {kCount, ready}, EBB_CALL(detail::increment(in[0], 2, in[1]))));
-  samples.push_back(
-      sample(add_count_op, "", {kCount, kCount}, EBB_CALL(detail::add_count(in[0], in[1]))));
-  samples.push_back(sample(at_least_op, "", {kCount}, EBB_CALL(detail::at_least(in[0], 5))));
-  for (const SampleInput& ready : {kReady, kNotReady}) {
-    samples.push_back(sample(clear_if_op, ready.values == Values::ready ? ", ready" : ", not ready",
-                             {kArray, ready}, EBB_CALL(detail::clear_if(in[0], in[1]))));
+void update_family(std::vector<Sample>& samples, References& references, DType) {
+  const auto add = [&](const OpDef& op, const char* how, const std::vector<SampleInput>& inputs,
+                       std::function<Tensors(const Tensors&)> call) {
+    samples.push_back(sample_of(op, how, inputs, std::move(call), kNoGradient));
+  };
+  add(assign_op, "", {kArray, kArray}, EBB_CALL(assign(in[0], in[1])));
+  add(assign_op, "a number", {kArray}, EBB_CALL(assign(in[0], 0.25)));
+  add(add_assign_op, "", {kArray, kArray}, EBB_CALL(add_assign(in[0], in[1])));
+  add(increment_op, "", {kCount}, EBB_CALL(detail::increment(in[0], 2)));
+  add(add_count_op, "", {kCount, kCount}, EBB_CALL(detail::add_count(in[0], in[1])));
+  add(at_least_op, "", {kCount}, EBB_CALL(detail::at_least(in[0], 5)));
+  for (const SampleInput& gate : {kReady, kNotReady}) {
+    const char* const how = gate.values == Values::ready ? "ready" : "not ready";
+    add(increment_op, how, {kCount, gate}, EBB_CALL(detail::increment(in[0], 2, in[1])));
+    add(assign_if_op, how, {kArray, kArray, gate},
+        EBB_CALL(detail::assign_if(in[0], in[1], in[2])));
+    add(clear_if_op, how, {kArray, gate}, EBB_CALL(detail::clear_if(in[0], in[1])));
     samples.back().any_shape = true;
-    samples.push_back(
-        sample(assign_if_op, ready.values == Values::ready ? ", ready" : ", not ready",
-               {kArray, kArray, ready}, EBB_CALL(detail::assign_if(in[0], in[1], in[2]))));
   }
-  samples.push_back(sample(with_updates_op, "", {{{}}, kCount}, [](const Tensors& in) -> Tensors {
-    const Tensor updates[] = {detail::increment(in[1], 1)};
-    return {detail::with_updates(in[0], updates)};
-  }));
   std::vector<SampleInput> loss_and_counts(71, kCount);
   loss_and_counts[0] = {{}};
-  samples.push_back(
-      sample(with_updates_op, ", of many", loss_and_counts, [](const Tensors& in) -> Tensors {
-        Tensors updates;
-        for (std::size_t i = 1; i < in.size(); ++i)
-          updates.push_back(detail::increment(in[i], 1, {}, {}));
-        return {detail::with_updates(in[0], {updates.data(), updates.size()}, {})};
-      }));
+  add(with_updates_op, "", {{{}}, kCount}, [](const Tensors& in) -> Tensors {
+    const Tensor updates[] = {detail::increment(in[1], 1)};
+    return {detail::with_updates(in[0], updates)};
+  });
+  add(with_updates_op, "of many", loss_and_counts, [](const Tensors& in) -> Tensors {
+    Tensors updates;
+    for (std::size_t i = 1; i < in.size(); ++i)
+      updates.push_back(detail::increment(in[i], 1, {}, {}));
+    return {detail::with_updates(in[0], {updates.data(), updates.size()}, {})};
+  });
   for (std::size_t i = samples.size() - 2; i < samples.size(); ++i) {
     samples[i].order = 2;
     samples[i].state = from(1);
     samples[i].any_dtype = samples[i].any_shape = true;
   }
-}
 
-void add_update_references(References& references) {
   references.add(assign_op, [](const Application& a) {
     return updated(a, [&](double, std::int64_t i) { return a[1][i]; });
   });

@@ -25,11 +25,11 @@ Arrays chosen(const Application& x) {
 
 }  // namespace
 
-void add_where_samples(std::vector<Sample>& samples) {
+void where_family(std::vector<Sample>& samples, References&, DType) {
   using enum Values;
   const auto add = [&](const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
                        std::function<Tensors(const Tensors&)> call) {
-    samples.push_back(moving_sample(op, how.c_str(), std::move(inputs), std::move(call), true));
+    samples.push_back(moving_sample(op, how, std::move(inputs), std::move(call), true));
     samples.back().reference = chosen;
     const SampleInput& last = samples.back().inputs.back();
     if (last.dtype || last.values == flags) samples.back().order = 0;
