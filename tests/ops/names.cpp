@@ -13,6 +13,7 @@
 #include "ebb/graph/graph_state.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
+#include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/refuses.h"
 #include "ebb/tests/source_folder.h"
 
@@ -29,7 +30,8 @@ struct Function {
   std::string name;
   std::vector<Spec> takes;
   Call call;
-  std::size_t optional;  // first operand that may be undefined
+  std::size_t optional = 99;            // first operand that may be undefined
+  std::string where = "(user.cpp:42)";  // in messages: the line of the call, or its file
 };
 
 Spec f32(const Shape& shape) { return {DType::f32, shape}; }
@@ -48,140 +50,45 @@ Tensors tensors_of(Operands x) {
 // A call in a row of the table, with operands x.
 #define CALL(...) [=]([[maybe_unused]] Operands x) { __VA_ARGS__; }
 
-std::vector<Function> functions() {
+// Functions that are no operator by themselves, or that take operands in other ways.
+std::vector<Function> composed_functions() {
   std::vector<Function> table;
   const auto put = [&](const char* name, const std::vector<Spec>& takes, Call call,
                        std::size_t optional = 99) {
     table.push_back({name, takes, std::move(call), optional});
   };
-  const auto unary = [&](const char* name, Tensor (*function)(const Operand&)) {
-    put(name, {kMatrix}, CALL(function(x[0])));
-  };
-  const auto binary = [&](const char* name, Tensor (*function)(const Operand&, const Operand&)) {
-    put(name, {kMatrix, kMatrix}, CALL(function(x[0], x[1])));
-  };
-
-// Every pointwise operator without parameters in the lists.
-#define EBB_UNARY(name, Functor) unary(#name, name);
-#define EBB_BINARY(name, Functor) binary(#name, name);
-#define EBB_PAIR(name, Functor) binary(#name, name);
-#define EBB_MAP(name, Functor)
-#define EBB_ZIP(name, Functor)
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/kernels/functors/elementary.inc"
-#include "ebb/core/kernels/functors/extremes.inc"
-#include "ebb/core/kernels/functors/powers.inc"
-#include "ebb/core/kernels/functors/rounding.inc"
-#include "ebb/core/kernels/functors/trigonometry.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
-#undef EBB_MAP
-#undef EBB_ZIP
-
-  put("leaky_relu", {kMatrix}, CALL(leaky_relu(x[0])));
-  put("elu", {kMatrix}, CALL(elu(x[0])));
-  put("gelu", {kMatrix}, CALL(gelu(x[0])));
-  put("gelu", {kMatrix}, CALL(gelu(x[0], {.approximate = true})));
-  put("clamp", {kMatrix}, CALL(clamp(x[0], 0)));
-
-  binary("equal", equal);
-  binary("not_equal", not_equal);
-  binary("less", less);
-  binary("less_equal", less_equal);
-  binary("greater", greater);
-  binary("greater_equal", greater_equal);
-  const auto logic = [&](const char* name, Tensor (*function)(const Operand&, const Operand&)) {
-    put(name, {boolean({2, 3}), boolean({2, 3})}, CALL(function(x[0], x[1])));
-  };
-  logic("logical_and", logical_and);
-  logic("logical_or", logical_or);
-  logic("logical_xor", logical_xor);
-  put("logical_not", {boolean({2, 3})}, CALL(logical_not(x[0])));
-  unary("isnan", isnan);
-  unary("isinf", isinf);
-  unary("isfinite", isfinite);
-  put("where", {boolean({2, 3}), kMatrix, kMatrix}, CALL(where(x[0], x[1], x[2])));
-  put("masked_fill", {kMatrix, boolean({2, 3})}, CALL(masked_fill(x[0], x[1], 1)));
-
-  unary("copy", copy);
-  put("cast", {kMatrix}, CALL(cast(x[0], DType::i32)));
-  unary("zeros_like", zeros_like);
-  unary("ones_like", ones_like);
+  put("zeros_like", {kMatrix}, CALL(zeros_like(x[0])));
+  put("ones_like", {kMatrix}, CALL(ones_like(x[0])));
   put("full_like", {kMatrix}, CALL(full_like(x[0], 2)));
-  put("fill_like", {kMatrix}, CALL(fill_like(x[0], 2)));
-  put("tril", {kMatrix}, CALL(tril(x[0])));
-  put("triu", {kMatrix}, CALL(triu(x[0])));
-
-  put("permute", {kMatrix}, CALL(permute(x[0], {1, 0})));
+  put("masked_fill", {kMatrix, boolean({2, 3})}, CALL(masked_fill(x[0], x[1], 1)));
   put("transpose", {kMatrix}, CALL(transpose(x[0])));
-  put("concat", {kMatrix, kMatrix}, CALL(concat(tensors_of(x), 0, kUser)));
   put("stack", {kMatrix, kMatrix}, CALL(stack(tensors_of(x), 0, kUser)));
-  put("broadcast_to", {kMatrix}, CALL(broadcast_to(x[0], {4, 2, 3})));
   put("tile", {kMatrix}, CALL(tile(x[0], 2)));
   put("repeat", {kMatrix}, CALL(repeat(x[0], 2)));
-  put("pad", {kMatrix}, CALL(pad(x[0], {{1, 1}, {0, 0}})));
 
-  put("reshape", {kMatrix}, CALL(reshape(x[0], {3, 2})));
-  unary("flatten", flatten);
-  put("unflatten", {kMatrix}, CALL(unflatten(x[0], 1, {3, 1})));
-  put("unsqueeze", {kMatrix}, CALL(unsqueeze(x[0], 0)));
-  put("squeeze", {f32({1, 3})}, CALL(squeeze(x[0], 0)));
   put("slice", {kMatrix}, CALL(slice(x[0], 1)));
   put("split", {kMatrix}, CALL(split(x[0], {1, 1})));
   put("chunk", {kMatrix}, CALL(chunk(x[0], 2)));
   put("roll", {kMatrix}, CALL(roll(x[0], 1, 0)));
   put("flip", {kMatrix}, CALL(flip(x[0])));
-  put("select", {kMatrix}, CALL(select(x[0], 0, 1)));
   put("last_step", {f32({2, 3, 4})}, CALL(last_step(x[0])));
-  put("size", {kMatrix}, CALL(size(x[0], 0)));
-  unary("rows", rows);
+  put("rows", {kMatrix}, CALL(rows(x[0])));
 
-  put("index_select", {kMatrix, i64({4})}, CALL(index_select(x[0], x[1])));
   put("embedding", {kMatrix, i64({4})}, CALL(embedding(x[0], x[1])));
   put("index_add", {kMatrix, i64({4}), f32({4, 3})}, CALL(index_add(x[0], x[1], x[2])));
-  put("gather", {kMatrix, i64({4, 3})}, CALL(gather(x[0], 0, x[1])));
   put("scatter_add", {kMatrix, i64({4, 3}), f32({4, 3})}, CALL(scatter_add(x[0], 0, x[1], x[2])));
   put("pick", {kMatrix, i64({2})}, CALL(pick(x[0], x[1])));
-  put("one_hot", {i64({4})}, CALL(one_hot(x[0], 3)));
-  put("reverse_sequence", {kMatrix, i64({2})}, CALL(reverse_sequence(x[0], x[1])));
   put("reverse_sequence", {kMatrix, {DType::i32, {2}}}, CALL(reverse_sequence(x[0], x[1])));
 
-  const auto reduction =
-      [&](const char* name, Tensor (*function)(const Operand&, const ReduceOptions&), DType dtype) {
-        put(name, {{dtype, {2, 3}}}, CALL(function(x[0], {})));
-      };
-  reduction("sum", sum, DType::f32);
-  reduction("mean", mean, DType::f32);
-  reduction("any", any, DType::boolean);
-  reduction("all", ebb::all, DType::boolean);
-  reduction("max", max, DType::f32);
-  reduction("min", min, DType::f32);
-  reduction("logsumexp", logsumexp, DType::f32);
-  reduction("prod", prod, DType::f32);
   put("add", {kMatrix, kMatrix, kMatrix}, CALL(add(tensors_of(x), kUser)));
-  put("expand_as", {f32({3}), kMatrix}, CALL(expand_as(x[0], x[1])));
-  put("sum_like", {kMatrix, f32({3})}, CALL(sum_like(x[0], x[1])));
-  put("argmax", {kMatrix}, CALL(argmax(x[0])));
-  put("argmin", {kMatrix}, CALL(argmin(x[0])));
-  put("variance", {kMatrix}, CALL(variance(x[0])));
-  put("standard_deviation", {kMatrix}, CALL(standard_deviation(x[0])));
   for (const double p : {1., 2., kInfinity64}) put("norm", {kMatrix}, CALL(norm(x[0], {.p = p})));
-  put("cumsum", {kMatrix}, CALL(cumsum(x[0], 0)));
-  put("cumprod", {kMatrix}, CALL(cumprod(x[0], 0)));
   for (const int axis : {0, 1}) {
     put("sort", {kMatrix}, CALL(sort(x[0], {.axis = axis})));
     put("argsort", {kMatrix}, CALL(argsort(x[0], {.axis = axis})));
     put("topk", {kMatrix}, CALL(topk(x[0], 1, {.axis = axis})));
   }
-  put("softmax", {kMatrix}, CALL(softmax(x[0])));
-  put("log_softmax", {kMatrix}, CALL(log_softmax(x[0])));
 
-  put("matmul", {kMatrix, f32({3, 2})}, CALL(matmul(x[0], x[1])));
   put("matmul", {f32({3}), f32({3, 2})}, CALL(matmul(x[0], x[1])));
-  put("dense", {kMatrix, f32({3, 4})}, CALL(dense(x[0], x[1])));
-  put("dense", {kMatrix, f32({3, 4}), f32({4})}, CALL(dense(x[0], x[1], x[2])));
   const Spec row = f32({2, 4, 5}), image = f32({2, 4, 5, 5});
   put("conv1d", {row, f32({3, 4, 2}), f32({3})}, CALL(conv1d(x[0], x[1], x[2])));
   put("conv1d", {row, f32({4, 2, 2})}, CALL(conv1d(x[0], x[1], {.groups = 2})));
@@ -260,22 +167,19 @@ std::vector<Function> functions() {
   put("assign", {kMatrix}, CALL(assign(x[0], {1, kUser})));
   put("add_assign", {kMatrix, kMatrix}, CALL(add_assign(x[0], x[1])));
   put("add_assign", {kMatrix}, CALL(add_assign(x[0], {1, kUser})));
-  put("bytes_in_use", {kMatrix}, CALL(memory::bytes_in_use(x[0])));
-  put("max_bytes_in_use", {kMatrix}, CALL(memory::max_bytes_in_use(x[0])));
-  put("bytes_limit", {kMatrix}, CALL(memory::bytes_limit(x[0])));
   return table;
 }
 
-// "" where the call is accepted, or refused with the function's name and the user's line. Otherwise
-// the message that was given instead.
-std::string misnamed(const std::string& name, const std::function<void()>& call,
-                     bool must_refuse = true) {
+// "" where the call is accepted, or refused with the function's name and the line of the call.
+// Otherwise the message that was given instead.
+std::string misnamed(const Function& function, const std::function<void()>& call,
+                     bool must_refuse) {
   try {
     call();
   } catch (const Error& error) {
     const std::string message = error.what();
-    const bool is_named = message.rfind("[" + name + "] ", 0) == 0;
-    return is_named && message.find("(user.cpp:42)") != std::string::npos ? "" : message;
+    const bool is_named = message.starts_with("[" + function.name + "] ");
+    return is_named && message.find(function.where) != std::string::npos ? "" : message;
   }
   return must_refuse ? "it was taken" : "";
 }
@@ -298,7 +202,7 @@ class Arguments {
     for (std::size_t i = 0; i < tensors_.size(); ++i)
       x.push_back(i == at ? wrong : Operand(tensors_[i], kUser));
     return misnamed(
-        function_.name, [&] { function_.call(x); }, must_refuse);
+        function_, [&] { function_.call(x); }, must_refuse);
   }
   // Calls the function while its graph cannot grow. The error must name the function rather than an
   // operator that it is composed of.
@@ -342,6 +246,25 @@ std::set<std::string> declared() {
       names.insert((*at)[1]);
   }
   return names;
+}
+
+// All public functions: those above, and operators as their samples call them.
+std::vector<Function> functions() {
+  std::vector<Function> all = composed_functions();
+  std::set<std::string> left = declared();
+  for (const Function& function : all)
+    if (function.name != "matmul" && function.name != "add") left.erase(function.name);
+  for (const Sample& sample : all_samples(DType::f32)) {
+    if (left.erase(sample.op->name) == 0) continue;
+    std::vector<Spec> takes;
+    for (const Tensor& input : make_inputs(sample, DType::f32))
+      takes.push_back({input.dtype(), input.shape()});
+    all.push_back({.name = sample.op->name,
+                   .takes = std::move(takes),
+                   .call = [call = sample.call](Operands x) { call(tensors_of(x)); },
+                   .where = "/tests/ops/samples"});
+  }
+  return all;
 }
 
 }  // namespace
