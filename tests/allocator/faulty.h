@@ -25,6 +25,13 @@ struct Faulty {
       : Faulty(std::make_unique<FaultInjectingSource>(
                    std::make_unique<memory::SimulatedSource>(1024 * kMiB, 4096)),
                std::move(profile)) {}
+  /// Bounds what can be reserved, by the allocator's limit or as a smaller device would.
+  void bound(bool by_limit, std::size_t bytes) {
+    if (by_limit)
+      allocator.set_limit(bytes);
+    else
+      source->bound(bytes);
+  }
 
  private:
   Faulty(std::unique_ptr<FaultInjectingSource> faults, memory::Profile profile)

@@ -177,10 +177,7 @@ TEST_CASE(
   CAPTURE(by_limit);
   Faulty device;
   CachingAllocator& allocator = device.allocator;
-  if (by_limit)
-    allocator.set_limit(20 * kMiB);
-  else
-    device.source->bound(20 * kMiB);
+  device.bound(by_limit, 20 * kMiB);
   allocator.preallocate(20 * kMiB);
   const auto pool = allocator.make_pool("session");
   const auto in_cache = [&] { return allocator.fragmentation().free_bytes; };

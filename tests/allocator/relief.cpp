@@ -25,10 +25,7 @@ TEST_CASE("callbacks come first, then idle arenas, then the cache, then OutOfMem
   idle->rest(arena);
   Block* freed_by_call = session->allocate({.bytes = 4 * kMiB});
   allocator.free(allocator.allocate({.bytes = 4 * kMiB}));  // cached
-  if (by_limit)
-    allocator.set_limit(12 * kMiB);
-  else
-    device.source->bound(12 * kMiB);
+  device.bound(by_limit, 12 * kMiB);
   int calls = 0;
   std::size_t missing = 0;
   const Watch watch = allocator.watch({}, [&](const Pressure& pressure) {
@@ -123,10 +120,7 @@ TEST_CASE(
   Block* const of_b = b->allocate({.bytes = 4 * kMiB});
   a->rest(of_a);
   b->rest(of_b);
-  if (by_limit)
-    allocator.set_limit(11 * kMiB);
-  else
-    device.source->bound(11 * kMiB);
+  device.bound(by_limit, 11 * kMiB);
   const auto own = allocator.make_pool("own");
   own->allocate({.bytes = 6 * kMiB});
   CHECK_FALSE(a->has_memory(of_a));
@@ -354,10 +348,7 @@ TEST_CASE("what the device did not take back of a pool's block it is asked for a
   CAPTURE(in_pool, by_limit);
   Faulty device;
   CachingAllocator& allocator = device.allocator;
-  if (by_limit)
-    allocator.set_limit(20 * kMiB);
-  else
-    device.source->bound(20 * kMiB);
+  device.bound(by_limit, 20 * kMiB);
   const auto pool = allocator.make_pool("session"), other = allocator.make_pool("other");
   Block* block = pool->allocate({.bytes = 15 * kMiB});
   device.source->keep_all(true);

@@ -152,7 +152,7 @@ TEST_CASE("batches made ahead have the order and the values of those that are no
     CHECK(first.size() == 10);
     CHECK(first.back().size() == 5);
     CHECK((first == second) != shuffled);
-    for (const std::int64_t ahead : {1, 2, 3, 100}) {
+    for (const std::int64_t ahead : {0, 1, 2, 3, 100}) {
       DataLoader loader(data, options(device, ahead, shuffled));
       CHECK(pass(loader) == first);
       std::vector<Batch> held;

@@ -87,11 +87,3 @@ TEST_CASE("the size of an open dimension is an error, and a tensor of it is to b
   CHECK(last.item<std::int64_t>() == 3);
   CHECK(size(Tensor::zeros({5, 3}), 0).item<std::int64_t>() == 5);
 }
-
-TEST_CASE("an lstm whose hidden size is open says so") {
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {-1, 4, 1}),
-               r = graph.placeholder("r", DType::f32, {-1, -1});
-  const std::vector<LstmWeights> layers{{Tensor::zeros({1, 8}), r, Tensor::zeros({8})}};
-  CHECK_ERROR(lstm(x, layers), Error, "[lstm] the size of the recurrent weight must be known");
-}

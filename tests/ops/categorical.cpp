@@ -120,18 +120,6 @@ TEST_CASE("A class of -infinity is not drawn where the other's random number is 
   CHECK(counts_of(categorical(broadcast_to(Tensor::from({-kInfinity, 0.f}), shape)), 2)[0] == 0);
 }
 
-TEST_CASE("In a graph classes are drawn anew in each run, under the session's seed") {
-  Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {-1, 4}), drawn = categorical(x);
-  const Tensor logits = rows_of_logits(DType::f32);
-  Session one(graph, {.seed = Seed{1}}), other(graph, {.seed = Seed{1}});
-  const Tensor first = one.run(drawn, {{x, logits}});
-  check_frequencies(first, kParts);
-  CHECK(other.run(drawn, {{x, logits}}).to_vector<std::int64_t>() ==
-        first.to_vector<std::int64_t>());
-  CHECK(one.run(drawn, {{x, logits}}).to_vector<std::int64_t>() != first.to_vector<std::int64_t>());
-}
-
 TEST_CASE("categorical refuses what is no temperature and no logits, by the caller's line") {
   const Tensor x = Tensor::zeros({2, 3});
   for (const double wrong : {-1.0, kInfinity64, kNaN64})

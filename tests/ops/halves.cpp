@@ -9,7 +9,6 @@
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -105,17 +104,6 @@ TEST_CASE("All numbers of 16 bits are converted to float and back, and floats to
   SECTION("bf16") { check_all_values<BFloat16>(7); }
 }
 
-TEST_CASE("Numbers of 16 bits are values of tensors as others are") {
-  const Tensor x = Tensor::from({BFloat16(1.5f), BFloat16(-2.f)});
-  CHECK(x.to_string() == "bf16[2] on cpu");
-  CHECK(x.bytes() == 4);
-  CHECK(static_cast<float>(x.item<BFloat16>({1})) == -2);
-  CHECK(Tensor::from({{Float16(3.f)}}).item<Float16>().bits == 0x4200);
-  CHECK(static_cast<float>(Tensor::full({2}, 0.1, DType::f16).to_vector<Float16>()[1]) ==
-        static_cast<float>(Float16(0.1f)));
-  CHECK(x.item<float>({0}) == 1.5);
-}
-
 TEST_CASE("Numbers of 16 bits are cast to and from every dtype") {
   for (const DType half : kHalves) {
     const Tensor x = of({-1.5f, 0, 2.75f, 200}, half);
@@ -182,19 +170,6 @@ TEST_CASE("At the ends of their range numbers of 16 bits overflow, vanish and st
     CHECK(std::isnan(undefined[0]));
     CHECK(undefined[1] == 2);
     CHECK(std::isnan(floats(sum(sqrt(of({-1, 4}, half))))[0]));
-  }
-}
-
-TEST_CASE("Gradients of 16 bits have their dtype") {
-  for (const DType half : kHalves) {
-    const Tensor x = of({0.5f, -1.5f, 2}, half).with_grad();
-    sum(square(x) * 3).backward();
-    CHECK(x.grad().dtype() == half);
-    CHECK(floats(x.grad()) == Floats{3, -9, 12});
-    const Tensor y = of({1, 2}, DType::f32).with_grad();
-    sum(square(cast(y, half))).backward();
-    CHECK(y.grad().dtype() == DType::f32);
-    CHECK(y.grad().to_vector<float>() == Floats{2, 4});
   }
 }
 

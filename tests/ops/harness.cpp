@@ -14,61 +14,36 @@
 namespace ebb::tests {
 namespace {
 
-DType dtype_of(const SampleInput& input, DType floating) {
-  if (input.dtype) return *input.dtype;
-  switch (input.values) {
-    case Values::labels:
-      return DType::i32;
-    case Values::long_labels:
-    case Values::count:
-    case Values::draw:
-      return DType::i64;
-    case Values::rate:
-      return DType::f64;
-    case Values::ready:
-    case Values::not_ready:
-    case Values::flags:
-      return DType::boolean;
-    default:
-      return floating;
-  }
-}
+// Values of each kind from a uniform number in [0, 1), and their dtype if that is not the sample's;
+// in the order of the kinds.
+constexpr struct {
+  double (*of)(double u);
+  std::optional<DType> dtype = {};
+} kKinds[] = {
+    {[](double u) { return 4 * u - 2; }},                                     // any
+    {[](double u) { return 0.5 + 1.5 * u; }},                                 // positive
+    {[](double u) { return u < 0.5 ? -0.5 - 3 * u : 0.5 + 3 * (u - 0.5); }},  // apart_from_zero
+    {[](double u) { return std::floor(5 * u); }, DType::i32},                 // labels
+    {[](double u) { return std::floor(5 * u); }, DType::i64},                 // long_labels
+    {[](double u) { return std::floor(1 + 9 * u); }, DType::i64},             // count
+    {[](double u) { return 0.01 + 0.09 * u; }, DType::f64},                   // rate
+    {[](double) { return 1.; }, DType::boolean},                              // ready
+    {[](double) { return 0.; }, DType::boolean},                              // not_ready
+    {[](double u) { return std::floor(1e9 * u); }, DType::i64},               // draw
+    {[](double u) { return u < 0.5 ? 1. : 0.; }, DType::boolean},             // flags
+    {[](double u) { return 1.8 * u - 0.9; }},                                 // within_one
+    {[](double u) { return 1.2 + 1.8 * u; }},                                 // above_one
+};
+const auto& kind_of(Values values) { return kKinds[static_cast<std::size_t>(values)]; }
 
-double value_of(Values values, double u) {
-  switch (values) {
-    case Values::positive:
-      return 0.5 + 1.5 * u;
-    case Values::apart_from_zero:
-      return u < 0.5 ? -0.5 - 3 * u : 0.5 + 3 * (u - 0.5);
-    case Values::labels:
-    case Values::long_labels:
-      return std::floor(5 * u);
-    case Values::count:
-      return std::floor(1 + 9 * u);
-    case Values::rate:
-      return 0.01 + 0.09 * u;
-    case Values::ready:
-      return 1;
-    case Values::not_ready:
-      return 0;
-    case Values::draw:
-      return std::floor(1e9 * u);
-    case Values::flags:
-      return u < 0.5 ? 1 : 0;
-    case Values::within_one:
-      return 1.8 * u - 0.9;
-    case Values::above_one:
-      return 1.2 + 1.8 * u;
-    case Values::any:
-      break;
-  }
-  return 4 * u - 2;
+DType dtype_of(const SampleInput& input, DType floating) {
+  return input.dtype ? *input.dtype : kind_of(input.values).dtype.value_or(floating);
 }
 
 Tensor filled(const Shape& shape, Values values, std::uint64_t key) {
   std::vector<double> all(static_cast<std::size_t>(shape.elements()));
   for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i))));
+    all[i] = kind_of(values).of(static_cast<double>(unit_interval(Philox::word(key, 0, i))));
   return Tensor::from(all, shape);
 }
 

@@ -65,6 +65,14 @@ void for_each_product(const Shape& x, const Shape& weights, const Shape& y,
   });
 }
 
+// The bias at each element of the result, or zeros.
+Array bias_of(const Application& a) {
+  Array y(a.outputs[0].shape);
+  if (a.attribute<ConvAttributes>().bias != 0)
+    for_each_index(y.shape, [&](const Index& at) { y[position(y.shape, at)] = a[2][at[1]]; });
+  return y;
+}
+
 }  // namespace
 
 void conv_family(std::vector<Sample>& samples, References& references, DType dtype) {
@@ -100,13 +108,9 @@ void conv_family(std::vector<Sample>& samples, References& references, DType dty
   add_transposes(samples, dtype);
 
   references.add(conv2d_op, [](const Application& a) -> Arrays {
-    const auto& attributes = a.attribute<ConvAttributes>();
-    Array y(a.outputs[0].shape);
-    for_each_index(y.shape, [&](const Index& at) {
-      y[position(y.shape, at)] = attributes.bias != 0 ? a[2][at[1]] : 0;
-    });
+    Array y = bias_of(a);
     for_each_product(
-        a[0].shape, a[1].shape, y.shape, attributes,
+        a[0].shape, a[1].shape, y.shape, a.attribute<ConvAttributes>(),
         [&](std::int64_t to, std::int64_t x, std::int64_t w) { y[to] += a[0][x] * a[1][w]; });
     return {y};
   });
@@ -124,26 +128,12 @@ void conv_family(std::vector<Sample>& samples, References& references, DType dty
         [&](std::int64_t y, std::int64_t x, std::int64_t w) { dw[w] += a[0][x] * a[1][y]; });
     return {dw};
   });
+  // Each pixel of x adds its channel's filters to y: the transpose of a convolution from y to x.
   references.add(conv_transpose2d_op, [](const Application& a) -> Arrays {
-    const auto& of = a.attribute<ConvAttributes>();
-    const Shape &x = a[0].shape, &weights = a[1].shape;
-    Array y(a.outputs[0].shape);
-    for_each_index(y.shape, [&](const Index& at) {
-      y[position(y.shape, at)] = of.bias != 0 ? a[2][at[1]] : 0;
-    });
-    // Each pixel of x adds its channel's filters to y.
-    for_each_index(x, [&](const Index& from) {
-      const std::int64_t group = from[1] / (x[1] / of.groups);
-      for_each_index({weights[1], weights[2], weights[3]}, [&](const Index& tap) {
-        const std::int64_t row = from[2] * of.stride[0] - of.padding[0] + tap[1] * of.dilation[0];
-        const std::int64_t column =
-            from[3] * of.stride[1] - of.padding[1] + tap[2] * of.dilation[1];
-        if (row < 0 || row >= y.shape[2] || column < 0 || column >= y.shape[3]) return;
-        const Index to = {from[0], group * weights[1] + tap[0], row, column};
-        y[position(y.shape, to)] +=
-            a[0][position(x, from)] * a[1][position(weights, {from[1], tap[0], tap[1], tap[2]})];
-      });
-    });
+    Array y = bias_of(a);
+    for_each_product(
+        y.shape, a[1].shape, a[0].shape, a.attribute<ConvAttributes>(),
+        [&](std::int64_t x, std::int64_t to, std::int64_t w) { y[to] += a[0][x] * a[1][w]; });
     return {y};
   });
 }

@@ -71,6 +71,8 @@ void create_family(std::vector<Sample>& samples, References&, DType dtype) {
   identity("tall, below", 5, {.columns = 2, .diagonal = -3, .dtype = dtype});
   identity("beyond the corner", 3, {.diagonal = 7, .dtype = DType::u8});
   identity("bool", 3, {.dtype = DType::boolean});
+  identity("of many rows", 90, {.columns = 70, .diagonal = 3, .dtype = DType::i32});
+  identity("nothing", 0, {.dtype = dtype});
   identity("i64", 2, {.columns = 0, .dtype = DType::i64});
 
   for (const std::int64_t diagonal : {-1, 0, 2}) {

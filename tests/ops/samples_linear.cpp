@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "ebb/core/ops/linear.h"
@@ -7,13 +9,26 @@
 namespace ebb::tests {
 namespace {
 
-const char* name_of(Activation activation) {
-  constexpr const char* names[] = {"none", "relu", "tanh", "sigmoid"};
-  return names[static_cast<int>(activation)];
-}
+// An activation of dense, and its derivative from its result y.
+struct Activated {
+  Activation activation;
+  const char* name;
+  double (*of)(double x);
+  double (*slope)(double y);
+};
+constexpr Activated kActivations[] = {
+    {Activation::none, "none", [](double x) { return x; }, [](double) { return 1.; }},
+    {Activation::relu, "relu", [](double x) { return x > 0 ? x : 0; },
+     [](double y) { return y > 0 ? 1. : 0; }},
+    {Activation::tanh, "tanh", [](double x) { return std::tanh(x); },
+     [](double y) { return 1 - y * y; }},
+    {Activation::sigmoid, "sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); },
+     [](double y) { return y * (1 - y); }}};
 
-constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::tanh,
-                                       Activation::sigmoid};
+const Activated& find(Activation activation) {
+  return *std::find_if(std::begin(kActivations), std::end(kActivations),
+                       [=](const Activated& each) { return each.activation == activation; });
+}
 
 Sample matmul_sample(bool ta, bool tb, const char* how, Shape a, Shape b) {
   return of_any_shape(
@@ -50,35 +65,6 @@ Array product(const Matrix& a, const Matrix& b) {
   return out;
 }
 
-double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::relu:
-      return x > 0 ? x : 0;
-    case Activation::tanh:
-      return std::tanh(x);
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    default:
-      break;
-  }
-  return x;
-}
-
-// Derivative of the activation, from its result y.
-double derivative(Activation activation, double y) {
-  switch (activation) {
-    case Activation::relu:
-      return y > 0 ? 1 : 0;
-    case Activation::tanh:
-      return 1 - y * y;
-    case Activation::sigmoid:
-      return y * (1 - y);
-    default:
-      break;
-  }
-  return 1;
-}
-
 Arrays matmul_reference(const Application& a) {
   const auto& attributes = a.attribute<MatmulAttributes>();
   const std::int64_t depth = a[0].shape[attributes.transpose_a ? -2 : -1];
@@ -109,7 +95,7 @@ Arrays dense_reference(const Application& a) {
   const std::int64_t in = a[1].shape[0], out = a[1].shape[1];
   Array y = product({a[0].values, rows_of(a[0].shape), in}, {a[1].values, in, out});
   for (std::int64_t i = 0; i < y.elements(); ++i)
-    y[i] = activated(attributes.activation, y[i] + (attributes.bias ? a[2][i % out] : 0));
+    y[i] = find(attributes.activation).of(y[i] + (attributes.bias ? a[2][i % out] : 0));
   y.shape = a[0].shape;
   y.shape.set(-1, out);
   return {y};
@@ -118,7 +104,7 @@ Arrays dense_reference(const Application& a) {
 Arrays activation_backward_reference(const Application& a) {
   Array da = a[0];
   for (std::int64_t i = 0; i < da.elements(); ++i)
-    da[i] *= derivative(a.attribute<ActivationAttributes>().activation, a[1][i]);
+    da[i] *= find(a.attribute<ActivationAttributes>().activation).slope(a[1][i]);
   return {da};
 }
 
@@ -159,9 +145,10 @@ void linear_family(std::vector<Sample>& samples, References& references, DType d
   samples.push_back(matmul_sample(false, false, "a matrix by a vector", {kOpen, 4}, {4}));
   samples.push_back(matmul_sample(false, true, "a vector by a batch", {4}, {2, kOpen, 4}));
 
-  for (const Activation activation : kActivations) {
+  for (const Activated& each : kActivations) {
+    const Activation activation = each.activation;
+    const std::string name = each.name;
     const OpDef& op = activation == Activation::none ? dense_op : dense_activated_op;
-    const std::string name = name_of(activation);
     samples.push_back(of_any_shape(op, name, {{{kOpen, 3}}, {{3, 4}}, {{4}}},
                                    EBB_CALL(dense(in[0], in[1], in[2], activation))));
     samples.push_back(of_any_shape(op, name + ", without bias, on sequences",

@@ -12,45 +12,36 @@ namespace ebb::tests {
 namespace {
 
 double value_of(const std::vector<double>& x, const StatisticAttributes& how) {
-  if (how.kind == StatisticAttributes::product) {
-    double product = 1;
-    for (const double value : x) product *= value;
-    return product;
-  }
+  const auto sum = [&](const auto& term) {
+    long double total = 0;
+    for (const double value : x) total += term(value);
+    return static_cast<double>(total);
+  };
   const auto n = static_cast<double>(x.size());
-  long double total = 0, mean = 0;
-  double largest = -std::numeric_limits<double>::infinity();
-  for (const double value : x) {
-    mean += value / n;
-    largest = std::max(largest, value);
-  }
-  for (const double value : x) {
-    const long double difference = value - mean;
-    switch (how.kind) {
-      case StatisticAttributes::norm1:
-        total += std::abs(value);
-        break;
-      case StatisticAttributes::norm2:
-        total += value * value;
-        break;
-      case StatisticAttributes::logsumexp:
-        total += std::exp(value - largest);
-        break;
-      default:
-        total += difference * difference / (n - how.correction);
-    }
-  }
-  const auto sum = static_cast<double>(total);
   switch (how.kind) {
+    case StatisticAttributes::product: {
+      double product = 1;
+      for (const double value : x) product *= value;
+      return product;
+    }
     case StatisticAttributes::norm1:
-      return sum;
+      return sum([](double value) { return std::abs(value); });
     case StatisticAttributes::norm2:
-      return std::sqrt(sum);
-    case StatisticAttributes::logsumexp:
-      return std::log(sum) + largest;
+      return std::sqrt(sum([](double value) { return value * value; }));
+    case StatisticAttributes::logsumexp: {
+      double largest = -std::numeric_limits<double>::infinity();
+      for (const double value : x) largest = std::max(largest, value);
+      return std::log(sum([=](double value) { return std::exp(value - largest); })) + largest;
+    }
     default:
-      return how.kind == StatisticAttributes::variance ? sum : std::sqrt(sum);
+      break;
   }
+  long double mean = 0;
+  for (const double value : x) mean += value / n;
+  const double variance = sum([&](double value) -> long double {
+    return (value - mean) * (value - mean) / (n - how.correction);
+  });
+  return how.kind == StatisticAttributes::variance ? variance : std::sqrt(variance);
 }
 
 Arrays statistic(const Application& a) {

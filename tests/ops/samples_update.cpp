@@ -1,4 +1,3 @@
-#include <array>
 
 #include "ebb/core/kernels/update.h"
 #include "ebb/core/ops/update.h"
