@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/statistics.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
@@ -15,15 +16,9 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-double mean_of(const Doubles& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
+double mean_of(const Doubles& values) { return mean(Tensor::from(values)).item<double>(); }
 double deviation_of(const Doubles& values) {
-  const double mean = mean_of(values);
-  double total = 0;
-  for (const double value : values) total += (value - mean) * (value - mean);
-  return std::sqrt(total / static_cast<double>(values.size()));
+  return standard_deviation(Tensor::from(values)).item<double>();
 }
 
 Doubles initial(const Initializer& initializer, Seed seed, std::string_view name,

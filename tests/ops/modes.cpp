@@ -75,18 +75,6 @@ TEST_CASE("Every operator and its gradient are the same bits for any number of t
   }
 }
 
-TEST_CASE("One graph with an open batch serves batches of several sizes") {
-  for (const Sample& sample : all_samples(DType::f32)) {
-    const RecordedSample recorded(sample, DType::f32, true);
-    for (const std::int64_t batch : {4, 1, 2, 4}) {
-      INFO(sample.name << ", batch of " << batch);
-      const Tensors inputs = make_inputs(sample, DType::f32, batch);
-      CHECK(difference(run_eagerly(sample, inputs), recorded.run(recorded.outputs(), inputs)) ==
-            "");
-    }
-  }
-}
-
 TEST_CASE("The gradients of every operator are the same in both modes, bit for bit") {
   for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype))

@@ -6,11 +6,14 @@
 #include <thread>
 
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/statistics.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/random.h"
@@ -21,17 +24,6 @@ namespace ebb::tests {
 namespace {
 
 using Doubles = std::vector<double>;
-
-double mean_of(const Doubles& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double deviation_of(const Doubles& values) {
-  const double mean = mean_of(values);
-  double total = 0;
-  for (const double value : values) total += (value - mean) * (value - mean);
-  return std::sqrt(total / static_cast<double>(values.size()));
-}
 
 }  // namespace
 
@@ -59,19 +51,18 @@ TEST_CASE("Threads without a seed draw differently") {
 TEST_CASE("Random tensors have the distribution they are named after") {
   set_seed({7});
   constexpr std::int64_t kCount = 100'000;
-  const Doubles u =
-      uniform({kCount}, {.low = -1, .high = 3, .dtype = DType::f64}).to_vector<double>();
-  CHECK(std::all_of(u.begin(), u.end(), [](double x) { return x >= -1 && x < 3; }));
-  CHECK(std::abs(mean_of(u) - 1) < 0.02);
-  CHECK(std::abs(deviation_of(u) - 4 / std::sqrt(12.0)) < 0.02);
-  const Doubles n = normal({kCount}, {.mean = 2, .standard_deviation = 3, .dtype = DType::f64})
-                        .to_vector<double>();
-  CHECK(std::abs(mean_of(n) - 2) < 0.05);
-  CHECK(std::abs(deviation_of(n) - 3) < 0.05);
-  const Doubles b =
-      bernoulli({kCount}, {.probability = 0.3, .dtype = DType::f64}).to_vector<double>();
-  CHECK(std::all_of(b.begin(), b.end(), [](double x) { return x == 0 || x == 1; }));
-  CHECK(std::abs(mean_of(b) - 0.3) < 0.01);
+  const auto close = [](const Tensor& x, double expected_mean, double deviation) {
+    const double error = 5 * deviation / std::sqrt(kCount);  // five standard errors, at least
+    CHECK(std::abs(mean(x).item<double>() - expected_mean) < error);
+    CHECK(std::abs(standard_deviation(x).item<double>() - deviation) < error);
+  };
+  const Tensor u = uniform({kCount}, {.low = -1, .high = 3, .dtype = DType::f64});
+  CHECK(all((u >= -1) & (u < 3)).item<bool>());
+  close(u, 1, 4 / std::sqrt(12.0));
+  close(normal({kCount}, {.mean = 2, .standard_deviation = 3, .dtype = DType::f64}), 2, 3);
+  const Tensor b = bernoulli({kCount}, {.probability = 0.3, .dtype = DType::f64});
+  CHECK(all((b == 0) | (b == 1)).item<bool>());
+  close(b, 0.3, std::sqrt(0.3 * 0.7));
 }
 
 TEST_CASE("dropout in inference, or of nothing, is the tensor itself") {

@@ -16,18 +16,6 @@ std::int64_t size(const Shape& shape, int begin, int end) {
   return n;
 }
 
-// Flat positions, in order, of the elements that select picks from an array of `shape`.
-std::vector<std::int64_t> selected(const Shape& shape, const SelectAttributes& attributes) {
-  const std::int64_t along = shape[static_cast<int>(attributes.axis)];
-  const std::int64_t wanted = attributes.index < 0 ? attributes.index + along : attributes.index;
-  std::vector<std::int64_t> places;
-  for_each_index(shape, [&](const Index& index) {
-    if (index[static_cast<std::size_t>(attributes.axis)] == wanted)
-      places.push_back(position(shape, index));
-  });
-  return places;
-}
-
 // Indices that a slice takes along its axis, in order.
 std::vector<std::int64_t> indices(const Shape& shape, const SliceAttributes& slice) {
   const std::int64_t size = shape[static_cast<int>(slice.axis)];
@@ -54,6 +42,13 @@ std::vector<std::int64_t> sliced(const Shape& shape, const SliceAttributes& slic
     places.push_back(position(shape, index));
   });
   return places;
+}
+
+// Flat positions of the elements that select picks: those of a slice of one index.
+std::vector<std::int64_t> selected(const Shape& shape, const SelectAttributes& select) {
+  const std::int64_t size = shape[static_cast<int>(select.axis)];
+  const std::int64_t index = select.index < 0 ? select.index + size : select.index;
+  return sliced(shape, {index, index + 1, select.axis});
 }
 
 Shape without_axis(const Shape& shape, std::int64_t axis) {
