@@ -177,11 +177,7 @@ TEST_CASE("what makes no data set is refused by the caller's line") {
               "of as many samples each, not f32[3] on cpu and f32[2, 2]");
   CHECK_ERROR(DataSet::of({}), Error, "at least one field " + line(__LINE__));
   CHECK_ERROR(DataSet::of({Tensor()}), Error, line(__LINE__));
-  {
-    const int run = __LINE__ + 1;
-    CHECK_ERROR(DataSet::of({three_rows}).targets(), Error,
-                "has inputs alone, and no targets " + line(run));
-  }
+  CHECK_ERROR_HERE(DataSet::of({three_rows}).targets(), Error, "has inputs alone, and no targets");
   CHECK_ERROR(data.take(-1), Error, line(__LINE__));
   CHECK_ERROR(data.skip(-1), Error, line(__LINE__));
   for (const std::int64_t sample : {std::int64_t{-1}, std::int64_t{4}})

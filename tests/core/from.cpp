@@ -16,19 +16,9 @@ namespace {
 
 template <class T>
 void check_stored(DType dtype) {
-  const std::vector<T> values{T(0), T(1), std::numeric_limits<T>::max() > T(100) ? T(100) : T(1)};
-  const Tensor tensor = Tensor::from(values);
+  const Tensor tensor = Tensor::from(std::vector<T>{T(0), T(1), T(100)});
   CHECK(tensor.dtype() == dtype);
-  CHECK(tensor.shape() == Shape{3});
-  const auto read = [&]<class Stored>(Stored) {
-    const std::vector<Stored> stored = tensor.to_vector<Stored>();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      CHECK(stored[i] == static_cast<Stored>(values[i]));
-  };
-  if (dtype == DType::i32)
-    read(std::int32_t{});
-  else
-    read(std::int64_t{});
+  CHECK(tensor.to_vector<double>() == std::vector<double>{0, 1, 100});
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "ebb/tests/core/names.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
@@ -258,9 +259,7 @@ TEST_CASE("parameters say what they cannot do", "[parameters]") {
   symbolic.declare("w", {2}, kUniform);
   CHECK_ERROR(symbolic.declare("w", {2}, kUniform), Error, "\"w\" already");
   CHECK_ERROR(symbolic.save("x"), Error, "its own");
-  CHECK_ERROR(symbolic.load("x"), Error, "its own");
-  const int run = __LINE__ + 1;
-  CHECK_ERROR(symbolic.load("x"), Error, "parameters.cpp:" + std::to_string(run));
+  CHECK_ERROR_HERE(symbolic.load("x"), Error, "its own");
   CHECK_ERROR(symbolic.device(), Error, "on no device");
 }
 

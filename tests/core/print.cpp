@@ -1,11 +1,8 @@
 // Printed tensors.
 #include <sstream>
 
-#include "ebb/core/base/half.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/graph/graph.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -94,6 +91,30 @@ TEST_CASE("what has no values is printed as what is known of it") {
   const Tensor torn = Tensor::zeros({2});
   torn.impl()->storage->tear("an update");
   CHECK_ERROR(printed(torn), Error, "[print] a tensor was being updated by an update when");
+}
+
+TEST_CASE("plans, predictions and gradient checks are printed in lines of figures") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 1024});
+  const Tensor y = tanh(x) + tanh(x * 2);
+  const std::string plan = printed(graph.plan({y}, {{x, {256, 1024}}}, Device::cpu()));
+  INFO(plan);
+  CHECK(plan.starts_with("peak                    2.0 MiB\n"));
+  CHECK(plan.find("\narena                   2.0 MiB\n") != plan.npos);
+  CHECK(plan.find("\nmost at") != plan.npos);
+  const auto make = [](Device device) { Tensor::zeros({1 << 18}, DType::f32, device); };
+  const std::string large = printed(memory::predict(Device::simulated("cpu", 1 << 30), make)),
+                    small = printed(memory::predict(Device::simulated("cpu", 1 << 19), make));
+  INFO(large << "\n" << small);
+  CHECK(large.starts_with("peak                    1.0 MiB\n"));
+  CHECK(large.ends_with("\nit fits"));
+  CHECK(small.ends_with("\nit does not fit"));
+  const Tensors at = {Tensor::from({0.5})};
+  CHECK(printed(check_gradient([](const Tensors& in) { return sum(square(in[0])); }, at))
+            .starts_with("agrees to "));
+  const std::string wrong =
+      printed(check_gradient([](const Tensors& in) { return sum(in[0] * in[0].detach()); }, at));
+  CHECK(wrong.starts_with("differs by 0.5, input 0"));
 }
 
 }  // namespace ebb::tests

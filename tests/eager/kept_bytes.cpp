@@ -37,78 +37,62 @@ struct Case {
   std::function<Tensor(const Given&)> apply;
 };
 
+// A case's operator, applied to `in`.
+#define CALL(...) [](const Given& in) { return __VA_ARGS__; }
+
 const Case kCases[] = {
-    {"products with numbers", kMatrix, [](const Given& in) { return in.x * 2 + 1; }},
-    {"conv2d", kMatrix,
-     [](const Given& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
+    {"products with numbers", kMatrix, CALL(in.x * 2 + 1)},
+    {"conv2d", kMatrix, CALL(conv2d(in.images, in.kernels, in.channels, {.padding = 1}))},
     {"conv_transpose2d", kMatrix,
-     [](const Given& in) {
-       return conv_transpose2d(in.images, in.kernels, in.channels, {.padding = 1});
-     }},
+     CALL(conv_transpose2d(in.images, in.kernels, in.channels, {.padding = 1}))},
     // Keeps no indices; PyTorch keeps 8 bytes for each output.
-    {"max_pool2d", kMatrix / 4, [](const Given& in) { return max_pool2d(in.images); }},
-    {"avg_pool2d", kMatrix / 4, [](const Given& in) { return avg_pool2d(in.images); }},
+    {"max_pool2d", kMatrix / 4, CALL(max_pool2d(in.images))},
+    {"avg_pool2d", kMatrix / 4, CALL(avg_pool2d(in.images))},
     // Keeps a number for each query.
     {"scaled_dot_product_attention", kMatrix + kRowBytes,
-     [](const Given& in) {
-       return scaled_dot_product_attention(in.x, in.x, in.x, {.mask = in.mask});
-     }},
+     CALL(scaled_dot_product_attention(in.x, in.x, in.x, {.mask = in.mask}))},
     // Keeps mean and deviation.
-    {"layer_norm", kMatrix + 2 * kRowBytes,
-     [](const Given& in) { return layer_norm(in.x, in.row, in.row); }},
-    {"rms_norm", kMatrix + kRowBytes, [](const Given& in) { return rms_norm(in.x, in.row); }},
+    {"layer_norm", kMatrix + 2 * kRowBytes, CALL(layer_norm(in.x, in.row, in.row))},
+    {"rms_norm", kMatrix + kRowBytes, CALL(rms_norm(in.x, in.row))},
     {"group_norm", kMatrix + 2 * kRowBytes,
-     [](const Given& in) { return group_norm(in.images, 4, in.channels, in.channels); }},
+     CALL(group_norm(in.images, 4, in.channels, in.channels))},
     {"batch_norm", kMatrix + 2 * kRowBytes,
-     [](const Given& in) {
-       return batch_norm(in.images, in.channels, in.channels, in.running, in.running,
-                         {.phase = Phase::training});
-     }},
+     CALL(batch_norm(in.images, in.channels, in.channels, in.running, in.running,
+                     {.phase = Phase::training}))},
     {"batch_norm that is not trained", kMatrix,
-     [](const Given& in) {
-       return batch_norm(in.images, in.channels, in.channels, in.running, in.running);
-     }},
+     CALL(batch_norm(in.images, in.channels, in.channels, in.running, in.running))},
     // Keeps the scores themselves, which are there anyway; PyTorch keeps their log_softmax.
-    {"softmax_cross_entropy", kRowBytes,
-     [](const Given& in) { return softmax_cross_entropy(in.x, in.labels); }},
+    {"softmax_cross_entropy", kRowBytes, CALL(softmax_cross_entropy(in.x, in.labels))},
     // Keeps the total of the weights.
     {"softmax_cross_entropy with weights", 2 * kRowBytes,
-     [](const Given& in) {
-       return softmax_cross_entropy(in.x, in.labels, {.weights = in.constant_row});
-     }},
+     CALL(softmax_cross_entropy(in.x, in.labels, {.weights = in.constant_row}))},
     {"softmax_cross_entropy of probabilities", kRowBytes,
-     [](const Given& in) { return softmax_cross_entropy(in.x, in.other); }},
+     CALL(softmax_cross_entropy(in.x, in.other))},
     {"binary_cross_entropy_with_logits", kRowBytes,
-     [](const Given& in) { return binary_cross_entropy_with_logits(in.x, in.other); }},
+     CALL(binary_cross_entropy_with_logits(in.x, in.other))},
     // Keeps -x, the input of softplus.
     {"binary_cross_entropy_with_logits with weights of positives", kMatrix + 2 * kRowBytes,
-     [](const Given& in) {
-       return binary_cross_entropy_with_logits(in.x, in.other,
-                                               {.positive_weight = in.constant_row});
-     }},
-    {"mae", kRowBytes, [](const Given& in) { return mae(in.x, in.other); }},
-    {"huber", kRowBytes, [](const Given& in) { return huber(in.x, in.other); }},
-    {"embedding", kMatrix, [](const Given& in) { return embedding(in.x, in.labels); }},
-    {"gather", kRowBytes, [](const Given& in) { return gather(in.x, 1, in.columns); }},
-    {"where", kMatrix, [](const Given& in) { return where(in.mask, in.x, in.other); }},
-    {"masked_fill", kMatrix, [](const Given& in) { return masked_fill(in.x, in.mask, 0); }},
+     CALL(binary_cross_entropy_with_logits(in.x, in.other, {.positive_weight = in.constant_row}))},
+    {"mae", kRowBytes, CALL(mae(in.x, in.other))},
+    {"huber", kRowBytes, CALL(huber(in.x, in.other))},
+    {"embedding", kMatrix, CALL(embedding(in.x, in.labels))},
+    {"gather", kRowBytes, CALL(gather(in.x, 1, in.columns))},
+    {"where", kMatrix, CALL(where(in.mask, in.x, in.other))},
+    {"masked_fill", kMatrix, CALL(masked_fill(in.x, in.mask, 0))},
     // Keeps the indices, of 8 bytes each.
-    {"sort", 3 * kMatrix, [](const Given& in) { return sort(in.x); }},
-    {"topk", 3 * kMatrix / 16, [](const Given& in) { return topk(in.x, 4).values; }},
-    {"cumsum", kMatrix, [](const Given& in) { return cumsum(in.x, 1); }},
-    {"cumprod", kMatrix, [](const Given& in) { return cumprod(in.x, 1); }},
-    {"max", kRowBytes, [](const Given& in) { return max(in.x, 1); }},
-    {"variance", kRowBytes, [](const Given& in) { return variance(in.x, 1); }},
-    {"logsumexp", kRowBytes, [](const Given& in) { return logsumexp(in.x, 1); }},
-    {"norm", kRowBytes, [](const Given& in) { return norm(in.x, {.axes = {1}}); }},
+    {"sort", 3 * kMatrix, CALL(sort(in.x))},
+    {"topk", 3 * kMatrix / 16, CALL(topk(in.x, 4).values)},
+    {"cumsum", kMatrix, CALL(cumsum(in.x, 1))},
+    {"cumprod", kMatrix, CALL(cumprod(in.x, 1))},
+    {"max", kRowBytes, CALL(max(in.x, 1))},
+    {"variance", kRowBytes, CALL(variance(in.x, 1))},
+    {"logsumexp", kRowBytes, CALL(logsumexp(in.x, 1))},
+    {"norm", kRowBytes, CALL(norm(in.x, {.axes = {1}}))},
     // Keeps the gates and cells of each step, where PyTorch keeps 17 matrices.
     {"lstm with lengths", 6 * kMatrix,
-     [](const Given& in) {
-       return lstm(in.sequences, {&in.weights, 1}, {.lengths = in.lengths}).sequence;
-     }},
+     CALL(lstm(in.sequences, {&in.weights, 1}, {.lengths = in.lengths}).sequence)},
     // Keeps no mask, which is drawn again.
-    {"dropout", kMatrix + kRowBytes,
-     [](const Given& in) { return dropout(in.x, 0.5, Phase::training); }},
+    {"dropout", kMatrix + kRowBytes, CALL(dropout(in.x, 0.5, Phase::training))},
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -50,12 +51,11 @@ TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the
         std::vector<std::uint8_t>{2, 0, 1});
   const Tensor x = counted({3}).with_grad();
   CHECK(is(gradients(sum(roll(x, 1, 0) * counted({3})), {x})[0], {3}, {1, 2, 0}));
-  const int run = __LINE__ + 1;
-  CHECK_ERROR(roll(x, 1, 1), ShapeError, "layout.cpp:" + std::to_string(run));
+  CHECK_ERROR_HERE(roll(x, 1, 1), ShapeError, "[roll]");
   const Device small = Device::simulated("cpu", std::size_t{1} << 30);
   const Tensor most = Tensor::zeros({1 << 20}, DType::f32, small);
   memory::set_limit(small, most.bytes());
-  CHECK_ERROR(roll(most, 1, 0), OutOfMemory, "layout.cpp:" + std::to_string(run + 4));
+  CHECK_ERROR(roll(most, 1, 0), OutOfMemory, "layout.cpp:" + std::to_string(__LINE__));
   Graph graph;  // rolls an open axis by at most its size
   const Tensor open = graph.placeholder("x", DType::f32, {-1}), rolled = roll(open, 2, 0);
   Session session(graph);

@@ -59,49 +59,26 @@ Arrays statistic(const Application& a) {
 
 }  // namespace
 
+// A statistic of x over axes.
+#define EBB_OVER(...) [](const Tensor& x, const Axes& axes, bool keep) { return __VA_ARGS__; }
+
 void statistic_family(std::vector<Sample>& samples, References& references, DType) {
   using Call = std::function<Tensor(const Tensor&, const Axes&, bool)>;
   const struct {
     const OpDef& op;
     std::string how;
     Call call;
-    Values values;
+    Values values = Values::any;
   } kinds[] = {
-      {variance_op, "",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return variance(x, {.axes = axes, .keep = keep});
-       },
-       Values::any},
+      {variance_op, "", EBB_OVER(variance(x, axes, keep))},
       {variance_op, "of a sample, ",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return variance(x, {.axes = axes, .keep = keep, .correction = 1});
-       },
-       Values::any},
-      {standard_deviation_op, "",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return standard_deviation(x, {.axes = axes, .keep = keep});
-       },
-       Values::any},
-      {norm1_op, "of sizes, ",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return norm(x, {.p = 1, .axes = axes, .keep = keep});
-       },
+       EBB_OVER(variance(x, {.axes = axes, .keep = keep, .correction = 1}))},
+      {standard_deviation_op, "", EBB_OVER(standard_deviation(x, axes, keep))},
+      {norm1_op, "of sizes, ", EBB_OVER(norm(x, {.p = 1, .axes = axes, .keep = keep})),
        Values::apart_from_zero},
-      {norm2_op, "",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return norm(x, {.axes = axes, .keep = keep});
-       },
-       Values::any},
-      {logsumexp_op, "",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return logsumexp(x, {.axes = axes, .keep = keep});
-       },
-       Values::any},
-      {prod_op, "",
-       [](const Tensor& x, const Axes& axes, bool keep) {
-         return prod(x, {.axes = axes, .keep = keep});
-       },
-       Values::apart_from_zero},
+      {norm2_op, "", EBB_OVER(norm(x, {.axes = axes, .keep = keep}))},
+      {logsumexp_op, "", EBB_OVER(logsumexp(x, axes, keep))},
+      {prod_op, "", EBB_OVER(prod(x, axes, keep)), Values::apart_from_zero},
   };
   for (const auto& kind : kinds) {
     const auto add = [&](const char* how, const Shape& shape, const Axes& axes, bool keep) {
