@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/error.h"
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/mib.h"
 #include "ebb/tests/fault_source.h"
@@ -14,6 +16,17 @@ namespace ebb::tests {
 inline std::unique_ptr<memory::CachingAllocator> simulated(memory::Profile profile = {}) {
   return std::make_unique<memory::CachingAllocator>(
       std::make_unique<memory::SimulatedSource>(1024 * kMiB, 4096), std::move(profile));
+}
+
+/// Makes a call that has to be refused. Returns the error.
+template <class Call>
+OutOfMemory refusal_of(const Call& call) {
+  try {
+    call();
+  } catch (const OutOfMemory& error) {
+    return error;
+  }
+  throw std::logic_error("nothing was refused");
 }
 
 /// An allocator whose source can be told to fail.

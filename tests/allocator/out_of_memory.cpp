@@ -3,6 +3,7 @@
 
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -20,34 +21,32 @@ TEST_CASE("an out-of-memory error says what was asked, what is held by whom, and
   Block* c = allocator.allocate({12 << 20, Category::parameter, dense});
   const auto pool = allocator.make_pool("validation");
   pool->allocate({3 << 20, Category::workspace, {}});
-  try {
+  const OutOfMemory error = refusal_of([&] {
     allocator.allocate({64 << 20, Category::gradient, dense});
-    FAIL("nothing was thrown");
-  } catch (const OutOfMemory& error) {
-    const std::string message = error.what();
-    INFO(message);
-    for (const char* part : {
-             "out of memory on cpu: no room for 64 MiB",
-             "dense (model.cpp:7) as gradient",
-             "the device's limit leaves no room for 64 MiB more",
-             "1 GiB",
-             "reserved 71 MiB (limit 96 MiB)",
-             "allocated 71 MiB, requested 71 MiB",
-             "activation 56 MiB, parameter 12 MiB, workspace 3 MiB",
-             "56 MiB in 2 blocks by lstm (train.cpp:41)",
-             "12 MiB in 1 block by dense (model.cpp:7)",
-             "cached       nothing",
-             "at most 25 MiB in one request",
-             "raise the limit (memory::set_limit) to 135 MiB",
-         }) {
-      CAPTURE(part);
-      CHECK(message.find(part) != std::string::npos);
-    }
-    CHECK(error.requested_bytes() == 64 << 20);
-    CHECK(error.limit_bytes() == 96 << 20);
-    CHECK(error.device_free_bytes() == (1024 - 71) << 20);
-    CHECK(error.stats().allocated.current == 71 << 20);
+  });
+  const std::string message = error.what();
+  INFO(message);
+  for (const char* part : {
+           "out of memory on cpu: no room for 64 MiB",
+           "dense (model.cpp:7) as gradient",
+           "the device's limit leaves no room for 64 MiB more",
+           "1 GiB",
+           "reserved 71 MiB (limit 96 MiB)",
+           "allocated 71 MiB, requested 71 MiB",
+           "activation 56 MiB, parameter 12 MiB, workspace 3 MiB",
+           "56 MiB in 2 blocks by lstm (train.cpp:41)",
+           "12 MiB in 1 block by dense (model.cpp:7)",
+           "cached       nothing",
+           "at most 25 MiB in one request",
+           "raise the limit (memory::set_limit) to 135 MiB",
+       }) {
+    CAPTURE(part);
+    CHECK(message.find(part) != std::string::npos);
   }
+  CHECK(error.requested_bytes() == 64 << 20);
+  CHECK(error.limit_bytes() == 96 << 20);
+  CHECK(error.device_free_bytes() == (1024 - 71) << 20);
+  CHECK(error.stats().allocated.current == 71 << 20);
   for (Block* block : {a, b, c}) allocator.free(block);
 }
 
@@ -58,14 +57,10 @@ TEST_CASE("an out-of-memory message stays within 100 columns") {
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
     pool->allocate({(std::size_t{512} << 30) + 4097 * i, static_cast<Category>(i), {}});
   }
-  try {
-    pool->allocate({.bytes = std::size_t{1023} << 30});
-    FAIL("nothing was thrown");
-  } catch (const OutOfMemory& error) {
-    INFO(error.what());
-    std::istringstream lines(error.what());
-    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
-  }
+  const OutOfMemory error = refusal_of([&] { pool->allocate({.bytes = std::size_t{1023} << 30}); });
+  INFO(error.what());
+  std::istringstream lines(error.what());
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
 }
 
 TEST_CASE("of a long path the message has the end, within 100 columns") {
@@ -78,18 +73,16 @@ TEST_CASE("of a long path the message has the end, within 100 columns") {
       named{long_name.c_str(), path.c_str(), 77};
   for (const Tag& by : {tag, named}) {
     Block* const block = allocator.allocate({1 << 20, Category::optimizer_state, by});
-    try {
+    const OutOfMemory error = refusal_of([&] {
       allocator.allocate({std::size_t{2} << 30, Category::optimizer_state, by});
-      FAIL("nothing was thrown");
-    } catch (const OutOfMemory& error) {
-      const std::string message = error.what(), end = "classifier.cpp:" + std::to_string(by.line);
-      INFO(message);
-      CHECK(message.find(end + ") as optimizer_state\n") != std::string::npos);
-      CHECK(message.find(end + ")\n") != std::string::npos);
-      std::istringstream lines(message);
-      for (std::string line; std::getline(lines, line);)
-        CHECK((line.size() <= 100 || by.line == named.line));
-    }
+    });
+    const std::string message = error.what(), end = "classifier.cpp:" + std::to_string(by.line);
+    INFO(message);
+    CHECK(message.find(end + ") as optimizer_state\n") != std::string::npos);
+    CHECK(message.find(end + ")\n") != std::string::npos);
+    std::istringstream lines(message);
+    for (std::string line; std::getline(lines, line);)
+      CHECK((line.size() <= 100 || by.line == named.line));
     allocator.free(block);
   }
   CHECK(source_line(tag, 18) == "...sifier.cpp:1234");

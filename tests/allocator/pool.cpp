@@ -36,13 +36,9 @@ TEST_CASE("a pool's limit and the device's limit both hold") {
   const auto allocator = simulated();
   const auto pool = allocator->make_pool("session", 64 << 10);
   pool->allocate({.bytes = 60 << 10});
-  try {
-    pool->allocate({.bytes = 8 << 10});
-    FAIL("the pool's limit did not hold");
-  } catch (const OutOfMemory& error) {
-    CHECK(error.reason() == OutOfMemory::Reason::pool_limit);
-    CHECK(error.limit_bytes() == 64 << 10);
-  }
+  const OutOfMemory error = refusal_of([&] { pool->allocate({.bytes = 8 << 10}); });
+  CHECK(error.reason() == OutOfMemory::Reason::pool_limit);
+  CHECK(error.limit_bytes() == 64 << 10);
   pool->set_limit({});
   pool->allocate({.bytes = 8 << 10});
   allocator->set_limit(pool->reserved_bytes() + 4096);

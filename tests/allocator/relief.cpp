@@ -259,15 +259,8 @@ TEST_CASE("the largest request that would have been served is served, and no lar
     Faulty device;
     CachingAllocator& allocator = device.allocator;
     allocator.set_limit(limit);
-    const auto room_of = [](const auto& call) {
-      try {
-        call();
-      } catch (const OutOfMemory& error) {
-        return error.facts().room_bytes;
-      }
-      return ~std::size_t{0};
-    };
-    const std::size_t room = room_of([&] { allocator.allocate({.bytes = 64 * kMiB}); });
+    const std::size_t room =
+        refusal_of([&] { allocator.allocate({.bytes = 64 * kMiB}); }).facts().room_bytes;
     CHECK(room == limit / 4096 * 4096);
     CHECK(allocator.room_bytes() == room);
     if (room == 0) continue;
@@ -281,7 +274,8 @@ TEST_CASE("the largest request that would have been served is served, and no lar
     const std::size_t half = std::max(room / 2 / 4096, std::size_t{1}) * 4096;
     Block* const arena = pool->allocate({.bytes = half}, {}, true);
     if (room >= 8192) pool->preallocate(half + 4096);
-    const std::size_t grown = room_of([&] { pool->grow(arena, {.bytes = 4 * half}, {}); });
+    const std::size_t grown =
+        refusal_of([&] { pool->grow(arena, {.bytes = 4 * half}, {}); }).facts().room_bytes;
     CHECK(grown == room);
     CHECK(pool->grow(arena, {.bytes = grown}, {}));
   }

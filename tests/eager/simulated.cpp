@@ -1,10 +1,8 @@
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/eager/bytes.h"
 
 using namespace ebb;
 using namespace ebb::literals;
-using ebb::tests::Bytes;
 
 TEST_CASE("reading a simulated tensor says so, with the line") {
   const Device twin = Device::simulated("cpu", 1_GiB);
@@ -12,17 +10,6 @@ TEST_CASE("reading a simulated tensor says so, with the line") {
   CHECK_ERROR((a + a).item<float>({0}), SimulatedRead, "simulated.cpp:");
   CHECK_ERROR(a.to_vector<float>(), SimulatedRead, "sim:cpu");
   CHECK_ERROR(a.to(Device::cpu()), SimulatedRead, "no values");
-}
-
-TEST_CASE("each simulated device is one of its own, and goes with its last tensor") {
-  Tensor a;
-  {
-    const Device one = Device::simulated("cpu", 1_GiB), two = Device::simulated("cpu", 1_GiB);
-    CHECK_FALSE(one == two);
-    a = Tensor::full({2}, 1, DType::f32, one);
-    CHECK_ERROR(a + Tensor::full({2}, 1, DType::f32, two), Error, "sim:cpu");
-  }
-  CHECK((a + a).device().is_simulated());
 }
 
 TEST_CASE("devices are named as programs name them") {

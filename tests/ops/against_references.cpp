@@ -40,7 +40,7 @@ const Reference& reference_of(const OpDef& op) {
   for (const Reference& reference : all)
     if (reference.op == &op) return reference;
   throw Error(std::string("there is no reference for ") + op.name +
-              ": its sample, or tests/ops/reference_*.cpp, should have one");
+              ": its sample or its family, tests/ops/samples_*.cpp, should have one");
 }
 
 // Error that arithmetic alone may cause. Results of 16 bits are computed in float and rounded once,

@@ -87,9 +87,7 @@ TEST_CASE("Sums and means over any axes are those of a plain loop") {
     for (int axis = 0; axis < shape.rank(); ++axis)
       if (all || random.one_in(2))
         options.axes.push_back(random.one_in(2) ? axis : axis - shape.rank());
-    const auto call = [&](const Tensors& in) -> Tensors {
-      return {sum(in[0], options), mean(in[0], options)};
-    };
+    const auto call = EBB_CALL(sum(in[0], options), mean(in[0], options));
     for (const DType dtype : {DType::f32, DType::f64})
       CHECK(unlike_references({{shape, Values::positive}}, dtype, call, 1) == "");
   }
@@ -99,9 +97,7 @@ TEST_CASE("sum_like undoes what broadcasting repeated, and expand_as repeats it 
   Random random;
   for (int round = 0; round < 200; ++round) {
     const auto [small, other] = broadcastable(random);
-    const auto call = [](const Tensors& in) -> Tensors {
-      return {sum_like(in[0], in[1]), expand_as(in[1], in[0])};
-    };
+    const auto call = EBB_CALL(sum_like(in[0], in[1]), expand_as(in[1], in[0]));
     CHECK(unlike_references({{broadcast(small, other)}, {small}}, DType::f64, call, 1) == "");
   }
 }

@@ -71,26 +71,20 @@ TEST_CASE("Rows and columns of any length are reduced, and put in order, as the 
        {Shape{1, 1, 1}, Shape{1, 70'001, 1}, Shape{40, 1, 30}, Shape{3, 1000, 2}, Shape{9, 33, 5},
         Shape{2, 300, 35}, Shape{3, 2, 700}, Shape{700, 3, 2}, Shape{4, 1500, 1}}) {
     for (const DType dtype : dtypes()) {
-      check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
-        const Tensor& x = in[0];
-        return {sum(x, 1), mean(x, 1), max(x, 1), logsumexp(x, 1), norm(x, {.axes = {1}})};
-      });
-      check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
-        const Tensor& x = in[0];
-        return {sum(x), variance(x, 1), norm(x, {.p = 1, .axes = {1}}), min(x, {.axes = {0, 2}})};
-      });
+      check({{shape}}, dtype,
+            EBB_CALL(sum(in[0], 1), mean(in[0], 1), max(in[0], 1), logsumexp(in[0], 1),
+                     norm(in[0], {.axes = {1}})));
+      check({{shape}}, dtype,
+            EBB_CALL(sum(in[0]), variance(in[0], 1), norm(in[0], {.p = 1, .axes = {1}}),
+                     min(in[0], {.axes = {0, 2}})));
     }
     for (const DType dtype : every_dtype()) {
       if (on_emulated_cuda() && shape.elements() > 10'000 && dtype != DType::f32) continue;
       const auto values = any_of(dtype);
-      check(
-          {{shape, values, dtype}}, DType::f32,
-          [](const Tensors& in) -> Tensors {
-            const Tensor& x = in[0];
-            return {max(x, 1),    min(x, 1), argmax(x, 1),
-                    argmin(x, 1), argmax(x), argmin(x, 1, true)};
-          },
-          false);
+      check({{shape, values, dtype}}, DType::f32,
+            EBB_CALL(max(in[0], 1), min(in[0], 1), argmax(in[0], 1), argmin(in[0], 1),
+                     argmax(in[0]), argmin(in[0], 1, true)),
+            false);
       if (is_floating(dtype)) continue;
       check(
           {{shape, values, dtype}}, DType::f32,
@@ -108,9 +102,7 @@ TEST_CASE("softmax along any axis is that of the references, of any number of cl
   for (const DType dtype : dtypes())
     for (const Shape& shape :
          {Shape{2, 300, 33}, Shape{3, 700, 5}, Shape{200, 3, 33}, Shape{2, 1025, 1}})
-      check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
-        return {softmax(in[0], 1), log_softmax(in[0], 1)};
-      });
+      check({{shape}}, dtype, EBB_CALL(softmax(in[0], 1), log_softmax(in[0], 1)));
 }
 
 TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype") {
@@ -191,8 +183,7 @@ TEST_CASE("Products of any size are those of the references, transposed or not")
 TEST_CASE("Convolutions of any size are those of the references") {
   const auto conv = [](const Shape& x, const Shape& w, const Conv2dOptions& options) {
     for (const DType dtype : dtypes())
-      check({{x}, {w}, {{w[0]}}}, dtype,
-            [&](const Tensors& in) -> Tensors { return {conv2d(in[0], in[1], in[2], options)}; });
+      check({{x}, {w}, {{w[0]}}}, dtype, EBB_CALL(conv2d(in[0], in[1], in[2], options)));
   };
   conv({2, 4, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}});
   conv({2, 6, 25, 26}, {70, 3, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2});
@@ -205,9 +196,8 @@ TEST_CASE("Convolutions of any size are those of the references") {
   const auto transposed = [](const Shape& x, const Shape& w,
                              const ConvTranspose2dOptions& options) {
     for (const DType dtype : dtypes())
-      check({{x}, {w}, {{w[1] * options.groups}}}, dtype, [&](const Tensors& in) -> Tensors {
-        return {conv_transpose2d(in[0], in[1], in[2], options)};
-      });
+      check({{x}, {w}, {{w[1] * options.groups}}}, dtype,
+            EBB_CALL(conv_transpose2d(in[0], in[1], in[2], options)));
   };
   transposed({2, 6, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}});
   transposed({2, 6, 9, 11}, {6, 35, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2});
@@ -229,13 +219,12 @@ TEST_CASE("Pools of rows of many windows are those of the references") {
             const std::int64_t high = std::min<std::int64_t>(kernel, 2);
             if (padding > kernel / 2 || high > height || kernel > width + 2 * padding) continue;
             const Size2d size = {high, kernel}, by = {1, stride}, around = {0, padding};
-            check({{{2, height, width}}}, dtype, [&](const Tensors& in) -> Tensors {
-              return {max_pool2d(in[0], {.kernel = size, .stride = by, .padding = around}),
-                      avg_pool2d(in[0], {.kernel = size,
-                                         .stride = by,
-                                         .padding = around,
-                                         .count_include_pad = padding % 2 == 1})};
-            });
+            check({{{2, height, width}}}, dtype,
+                  EBB_CALL(max_pool2d(in[0], {.kernel = size, .stride = by, .padding = around}),
+                           avg_pool2d(in[0], {.kernel = size,
+                                              .stride = by,
+                                              .padding = around,
+                                              .count_include_pad = padding % 2 == 1})));
           }
 }
 
@@ -279,11 +268,9 @@ TEST_CASE("Norms of many rows and channels are those of the references") {
     check({{shape}, {channels}, {channels}, {channels}, {channels, Values::positive}}, DType::f64,
           call);
   };
-  norm({2100, 33}, 1,
-       [](const Tensors& in) -> Tensors { return {layer_norm(in[0], in[1], in[2])}; });
+  norm({2100, 33}, 1, EBB_CALL(layer_norm(in[0], in[1], in[2])));
   for (const Shape& shape : {Shape{1000, 6, 12}, Shape{40, 6, 300}, Shape{2, 36, 1000}})
-    norm(shape, 1,
-         [](const Tensors& in) -> Tensors { return {group_norm(in[0], 3, in[1], in[2])}; });
+    norm(shape, 1, EBB_CALL(group_norm(in[0], 3, in[1], in[2])));
   for (const auto& [shape, axis] :
        {std::pair{Shape{2100, 33}, 1}, std::pair{Shape{50, 3, 500}, 1},
         std::pair{Shape{1000, 5, 14}, 1}, std::pair{Shape{20, 100, 40}, 2}})
