@@ -70,4 +70,5 @@ TEST_CASE("a draw that fails leaves the random numbers where they were") {
   CHECK(numbers([] { normal({3}, {.dtype = DType::i32}); }) == expected);
   CHECK(numbers([] { normal_like(Tensor::from({1, 2})); }) == expected);
   CHECK(numbers([] { dropout(Tensor::from({1, 2}), 0.5, Phase::training); }) == expected);
+  CHECK(numbers([] { categorical(Tensor::zeros({2, 0})); }) == expected);
 }

@@ -163,7 +163,6 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   EBB_REFUSES(rows(f32({})), ShapeError, "[rows] there is no axis 0; the input is f32[]");
   EBB_REFUSES(size(f32({2, 3}), 2), ShapeError, "there is no axis 2");
   EBB_REFUSES(size(f32({2, 3}), -3), ShapeError, "there is no axis -3");
-  EBB_REFUSES(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
   EBB_REFUSES(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
               "[softmax_cross_entropy] takes scores [.., classes] and labels [..]");
   EBB_REFUSES(mse(x, f32({2, 1})), ShapeError,
@@ -190,7 +189,6 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   EBB_REFUSES(softmax(x, 9), ShapeError, "[softmax] there is no axis 9");
   EBB_REFUSES(argsort(x, {.axis = 9}), ShapeError, "[argsort] there is no axis 9");
   EBB_REFUSES(topk(x, 1, {.axis = 9}), ShapeError, "[topk] there is no axis 9");
-  EBB_REFUSES(pick(x, x), ShapeError, "[pick] ");
   const Tensor signals = f32({2, 4, 5});
   EBB_REFUSES(conv1d(signals, f32({3, 4, 2}), {.stride = 0}), ShapeError,
               "[conv1d] takes a stride");
@@ -201,7 +199,6 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
               "[conv_transpose1d] the channels of x do not make 3 groups");
   EBB_REFUSES(avg_pool1d(signals, {.kernel = 0}), ShapeError, "[avg_pool1d] ");
   EBB_REFUSES(avg_pool2d(images, {.kernel = 0}), ShapeError, "[avg_pool2d] ");
-  EBB_REFUSES(uniform_like(x, 1, 0), Error, "[uniform_like] takes finite bounds");
   EBB_REFUSES(bernoulli_like(x, 2), Error, "[bernoulli_like] takes a probability in [0, 1]");
   EBB_REFUSES(add_assign(whole, 1), ShapeError, "[add_assign] takes f32, f64, f16 or bf16");
 }
