@@ -103,6 +103,18 @@ TEST_CASE("a block that cannot grow leaves its pool what it has reserved ahead")
   CHECK(pool->reserved_bytes() == 8 << 20);
 }
 
+TEST_CASE("memory reserved ahead that a device refuses at a new place stays at the old one") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(4 << 20);
+  device.source->bound(4 << 20);
+  device.source->fail_commit_after(0);
+  CHECK_THROWS_AS(pool->preallocate(8 << 20), OutOfMemory);
+  CHECK(pool->reserved_bytes() == 4 << 20);
+  pool->close();
+  CHECK(device.source->reserved_addresses() == 0);
+}
+
 TEST_CASE("a block of zero bytes has no addresses to grow at, so that none moves") {
   const auto allocator = simulated();
   const auto pool = allocator->make_pool("session");
