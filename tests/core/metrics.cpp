@@ -5,7 +5,6 @@
 #include <random>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/base/half.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"

@@ -8,8 +8,6 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/softmax.h"
-#include "ebb/graph/graph.h"
-#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
 #include "ebb/tests/ops/refuses.h"

@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "ebb/core/kernels/create.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/tests/ops/samples.h"
