@@ -2,15 +2,21 @@
 // of a device's memory: MEMORY.md, row 11.
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/ebb.h"
+#include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/fault_source.h"
 #include "ebb/tests/heap.h"
-#include "ebb/tests/properties/failing_steps.h"
+#include "ebb/tests/in_mode.h"
+#include "ebb/tests/properties/bundled_models.h"
 
 using namespace ebb;
 using namespace ebb::tests;
@@ -18,6 +24,109 @@ using namespace ebb::tests;
 namespace {
 
 constexpr std::size_t kNever = ~std::size_t{0};
+
+// Bits of everything that a step may change; none on a simulated device.
+struct TrainingState {
+  std::vector<std::string> names = {};  // parameters, slots, and which have a gradient
+  std::vector<std::vector<std::byte>> bits = {};
+  std::uint64_t random_key = 0, random_counter = 0;
+  friend bool operator==(const TrainingState&, const TrainingState&) = default;
+};
+
+// Bytes in use on the device, and in a graph those in the session's pool.
+struct HeldMemory {
+  std::vector<std::size_t> bytes = {};  // requested, allocated, reserved, live blocks, by category
+  std::size_t plans = 0;
+  friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
+
+  // Appends the figures. A device's include its sessions' pools.
+  void add(const memory::Stats& stats) {
+    bytes.insert(bytes.end(), {stats.requested.current, stats.allocated.current,
+                               stats.reserved.current, stats.allocations});
+    for (const memory::Figure& figure : stats.by_category) bytes.push_back(figure.current);
+  }
+};
+
+enum class Way { eager, graph, prepared };  // prepared: a graph's steps go through Session::prepare
+
+// A program that trains; equal arguments make equal programs.
+class FailingTraining {
+ public:
+  FailingTraining(const BundledModel& model, Method method, Way way, const Device& device)
+      : model_(model),
+        way_(way),
+        device_(device),
+        mode_(way != Way::eager, DType::f32, Seed{7}, {.device = device, .seed = Seed{3}}),
+        loss_(model.make(mode_.parameters)),
+        step_(mode_.function(
+            {{model.input.dtype, with_rows(model.input, -1)},
+             {model.target.dtype, with_rows(model.target, -1)}},
+            [this, method](const Tensors& in) -> Tensors {
+              return {train(method, loss_(in[0], in[1]), in[0], mode_.parameters)};
+            },
+            way == Way::prepared)) {
+    set_seed(Seed{3});
+    if (way != Way::eager) mode_.session();  // initialized
+  }
+
+  // Makes a step on a batch of `rows` samples. Returns the loss, nothing on a simulated device. A
+  // step that throws has changed nothing.
+  std::optional<float> step(std::int64_t rows) {
+    const Tensors batch = {batch_of(model_.input, rows, device_),
+                           batch_of(model_.target, rows, device_)};
+    const auto make = [&] { return step_(batch)[0]; };
+    const Tensor loss = way_ == Way::eager ? attempt(make) : make();
+    if (device_.is_simulated()) return {};
+    return loss.item<float>();
+  }
+
+  // Leaves out a session's random state, which shows in the next loss.
+  TrainingState state() {
+    const Parameters& p = mode_.parameters;
+    TrainingState state{.random_key = ebb::detail::generator().key,
+                        .random_counter = ebb::detail::generator().counter};
+    const bool has_slots = way_ == Way::eager || mode_.session().memory().optimizer_state_bytes > 0;
+    for (const auto* list : {&p.entries(), &p.states(), &p.slots()})
+      for (const auto& [name, tensor] : *list) {
+        if (list == &p.slots() && !has_slots) continue;  // reading them makes them
+        const bool has_gradient = way_ == Way::eager && tensor.grad().defined();
+        state.names.push_back(name + (has_gradient ? " and its gradient" : ""));
+        const Tensor value = mode_[name];
+        if (!device_.is_simulated()) state.bits.push_back(bytes_of(value));
+      }
+    return state;
+  }
+
+  HeldMemory held() {
+    device_.runtime().allocator().release_cached();
+    HeldMemory held;
+    held.add(device_.runtime().allocator().stats());
+    if (way_ == Way::eager) return held;
+    const Session& session = mode_.session();
+    held.add(session.stats());
+    const memory::Breakdown of = session.memory();
+    held.bytes.insert(held.bytes.end(),
+                      {of.parameter_bytes, of.optimizer_state_bytes, of.arena_bytes});
+    held.plans = session.plans();
+    return held;
+  }
+
+ private:
+  const BundledModel model_;
+  const Way way_;
+  const Device device_;
+  InMode mode_;
+  const Loss loss_;
+  const InMode::Function step_;
+};
+using MakeTraining = std::function<std::unique_ptr<FailingTraining>(const Device&)>;
+
+MakeTraining training(const BundledModel& model, Method method, Way way) {
+  return [=](const Device& device) {
+    return std::make_unique<FailingTraining>(model, method, way, device);
+  };
+}
+
 // Rows of a program's batches; the allocations of step `fails` are made to fail.
 struct Batches {
   const char* name;

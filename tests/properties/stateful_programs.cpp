@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
