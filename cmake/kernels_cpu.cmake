@@ -11,7 +11,7 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/
 if(sources)
   add_library(ebb_kernels_cpu OBJECT ${sources})
   ebb_warnings(ebb_kernels_cpu)
-  ebb_precompile(ebb_kernels_cpu <algorithm> <cmath> <cstring> <ebb/core/kernels/for_dtype.h> <ebb/kernels/cpu/in_float.h>
+  ebb_precompile(ebb_kernels_cpu <algorithm> <cmath> <cstring> <ebb/core/kernels/device_kernel.h> <ebb/core/kernels/for_dtype.h>
                  <ebb/kernels/cpu/pieces.h>)
   target_compile_features(ebb_kernels_cpu PRIVATE cxx_std_20)
   set_target_properties(ebb_kernels_cpu PROPERTIES POSITION_INDEPENDENT_CODE ON)

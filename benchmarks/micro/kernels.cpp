@@ -96,7 +96,7 @@ void matmul(benchmark::State& state) {
   const std::int64_t m = state.range(0), k = state.range(1), n = state.range(2);
   const bool ta = state.range(3) == 1, tb = state.range(3) == 2;
   const Call call(
-      cpu::matmul, cpu::matmul_memory, MatmulAttributes{.transpose_a = ta, .transpose_b = tb},
+      cpu::matmul, nullptr, MatmulAttributes{.transpose_a = ta, .transpose_b = tb},
       {{DType::f32, ta ? Shape{k, m} : Shape{m, k}}, {DType::f32, tb ? Shape{n, k} : Shape{k, n}}},
       {{DType::f32, {m, n}}});
   measure(state, call, state.range(4), 2.0 * static_cast<double>(m * k * n), 0);

@@ -65,8 +65,8 @@ struct ConvLayout {
 // and bf16 take float copies of their operands as well. A GPU copies nothing; its gradient of the
 // weights takes up to 4 MiB (8 for f64).
 namespace cpu {
-KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;
-MemoryFunction conv2d_memory, conv2d_input_gradient_memory, conv2d_weight_gradient_memory,
-    conv_transpose2d_memory;
+KernelFunction conv2d, conv2d_weight_gradient;
+KernelFunction conv_transpose2d;  // and conv2d_input_gradient, which has no bias
+MemoryFunction conv2d_memory, conv2d_weight_gradient_memory, conv_transpose2d_memory;
 }  // namespace cpu
 }  // namespace ebb

@@ -34,8 +34,7 @@ Status softmax_cross_entropy_backward(const KernelContext&);
 // Inputs scores, of which only the shape is read, labels, weights?. Output [..], f64 for f64, else
 // f32: the w of each label, 0 for the ignored label.
 Status label_weights(const KernelContext&);
-MemoryFunction softmax_cross_entropy_memory, softmax_cross_entropy_backward_memory,
-    label_weights_memory;
+MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
 }  // namespace cpu
 
 }  // namespace ebb

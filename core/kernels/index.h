@@ -39,7 +39,6 @@ Status index_select(const KernelContext&);
 // out = zeros like input 2 (no data), seen as [outer, size, inner], with input 0 [outer, indices,
 // inner] added at the indices (input 1) in their order. Floating.
 Status index_select_backward(const KernelContext&);
-MemoryNeeds choice_backward_memory(const MemoryQuery&);  // of gather_backward too
 // out[k, j] = indices[k] == j; floating. All zeros for an index out of range.
 Status one_hot(const KernelContext&);
 // out[o, k, i] = in[o, indices[o, k, i], i] for input 0 in [outer, size, inner], of any dtype, and

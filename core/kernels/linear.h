@@ -44,7 +44,7 @@ Status dense_backward(const KernelContext&);
 // Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be
 // dy or y.
 Status activation_backward(const KernelContext&);
-MemoryFunction matmul_memory, dense_memory, dense_backward_memory;
+MemoryFunction dense_backward_memory;
 }  // namespace cpu
 
 }  // namespace ebb

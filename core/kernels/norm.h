@@ -86,7 +86,7 @@ Status batch_norm(const KernelContext&);
 Status batch_norm_backward(const KernelContext&);
 // Inputs x, mean, variance (f64 for f64, else f32), scale, shift; output y.
 Status batch_norm_inference(const KernelContext&);
-MemoryFunction norm_memory, norm_backward_memory, batch_norm_memory, batch_norm_backward_memory,
+MemoryFunction norm_backward_memory, batch_norm_memory, batch_norm_backward_memory,
     batch_norm_inference_memory;
 }  // namespace cpu
 }  // namespace ebb

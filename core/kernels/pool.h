@@ -87,6 +87,5 @@ Status max_pool_backward(const KernelContext&);
 Status avg_pool(const KernelContext&);
 // out = for each pixel of x (input 1, no data), its share of the means times dy (input 0).
 Status avg_pool_backward(const KernelContext&);
-MemoryFunction max_pool_backward_memory, avg_pool_memory, avg_pool_backward_memory;
 }  // namespace cpu
 }  // namespace ebb

@@ -24,6 +24,5 @@ namespace cpu {
 // be x.
 Status softmax(const KernelContext&);
 Status log_softmax(const KernelContext&);
-MemoryNeeds softmax_memory(const MemoryQuery&);
 }  // namespace cpu
 }  // namespace ebb

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ebb/core/kernels/attention.h"
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
@@ -150,7 +151,7 @@ constinit const OpDef attention_op{.name = "scaled_dot_product_attention",
                                    .gradient = attention_gradient,
                                    .keeps = {kAll, bit(0) | bit(1)},
                                    .gradient_outputs = bit(1),
-                                   .cpu = {cpu::attention, cpu::attention_memory},
+                                   .cpu = cpu::in_float<cpu::attention, cpu::attention_memory>,
                                    .cuda = {cuda::attention}};
 
 constinit const OpDef attention_backward_op{
@@ -158,7 +159,7 @@ constinit const OpDef attention_backward_op{
     .infer = infer_attention_backward,
     .compose = compose_attention_backward,
     .optional_outputs = kAll,
-    .cpu = {cpu::attention_backward, cpu::attention_backward_memory},
+    .cpu = cpu::in_float<cpu::attention_backward, cpu::attention_backward_memory>,
     .cuda = {.run = cuda::attention_backward, .memory = cuda::attention_backward_memory}};
 
 constinit const OpDef causal_bias_op{.name = "causal_bias",

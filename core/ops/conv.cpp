@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ebb/core/kernels/conv.h"
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -278,7 +279,7 @@ constinit const OpDef conv2d_op{.name = "conv2d",
                                   return all;
                                 },
                                 .keeps_input = detail::other_factor,
-                                .cpu = {cpu::conv2d, cpu::conv2d_memory},
+                                .cpu = cpu::in_float<cpu::conv2d, cpu::conv2d_memory>,
                                 .cuda = {cuda::conv2d}};
 
 constinit const OpDef conv2d_input_gradient_op{
@@ -292,7 +293,7 @@ constinit const OpDef conv2d_input_gradient_op{
     },
     .keeps_input = detail::other_factor,
     .shape_only = bit(2),
-    .cpu = {cpu::conv2d_input_gradient, cpu::conv2d_input_gradient_memory},
+    .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory, cpu::is_input<2>>,
     .cuda = {cuda::conv2d_input_gradient}};
 
 constinit const OpDef conv2d_weight_gradient_op{
@@ -306,7 +307,8 @@ constinit const OpDef conv2d_weight_gradient_op{
     },
     .keeps_input = detail::other_factor,
     .shape_only = bit(2),
-    .cpu = {cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory},
+    .cpu = cpu::in_float<cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory,
+                         cpu::is_input<2>>,
     .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
 
 constinit const OpDef conv_transpose2d_op{
@@ -320,7 +322,7 @@ constinit const OpDef conv_transpose2d_op{
       return all;
     },
     .keeps_input = detail::other_factor,
-    .cpu = {cpu::conv_transpose2d, cpu::conv_transpose2d_memory},
+    .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory>,
     .cuda = {cuda::conv_transpose2d}};
 
 }  // namespace ebb

@@ -2,6 +2,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/cross_entropy.h"
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
@@ -228,7 +229,7 @@ constinit const OpDef softmax_cross_entropy_op{
     .keeps = {kAll, {}},
     .stops_gradient = from(kForwardWeights),
     .indices = labels_of,
-    .cpu = {cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory},
+    .cpu = cpu::in_float<cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory>,
     .cuda = {cuda::softmax_cross_entropy, cuda::softmax_cross_entropy_memory}};
 
 constinit const OpDef softmax_cross_entropy_backward_op{
@@ -239,7 +240,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .takes_over = bit(0),
     .stops_gradient = from(kBackwardWeights),
     .indices = labels_of,
-    .cpu = {cpu::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward_memory},
+    .cpu = cpu::in_float<cpu::softmax_cross_entropy_backward>,
     .cuda = {cuda::softmax_cross_entropy_backward}};
 
 // Has the name of the public function, which its error messages show.
@@ -250,7 +251,7 @@ constinit const OpDef label_weights_op{
     .shape_only = bit(0),
     .stops_gradient = kAll,
     .indices = labels_of,
-    .cpu = {cpu::label_weights, cpu::label_weights_memory},
+    .cpu = cpu::in_float<cpu::label_weights, nullptr, cpu::is_input<0>>,
     .cuda = {cuda::label_weights}};
 
 }  // namespace ebb

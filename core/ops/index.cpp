@@ -1,5 +1,6 @@
 #include "ebb/core/ops/index.h"
 
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/shape.h"
@@ -195,7 +196,7 @@ constinit const OpDef index_select_backward_op{
     .keeps = input(1),
     .shape_only = bit(2),
     .indices = indices_into<2>,
-    .cpu = {cpu::index_select_backward, cpu::choice_backward_memory},
+    .cpu = cpu::in_float<cpu::index_select_backward, nullptr, cpu::is_input<2>>,
     .cuda = {cuda::index_select_backward}};
 
 constinit const OpDef gather_op{.name = "gather",
@@ -207,14 +208,15 @@ constinit const OpDef gather_op{.name = "gather",
                                 .cpu = {cpu::gather},
                                 .cuda = {cuda::gather}};
 
-constinit const OpDef gather_backward_op{.name = "gather_backward",
-                                         .infer = infer_added<gathered, 2, 0>,
-                                         .gradient = gradient_of_added<gather_op>,
-                                         .keeps = input(1),
-                                         .shape_only = bit(2),
-                                         .indices = indices_into<2>,
-                                         .cpu = {cpu::gather_backward, cpu::choice_backward_memory},
-                                         .cuda = {cuda::gather_backward}};
+constinit const OpDef gather_backward_op{
+    .name = "gather_backward",
+    .infer = infer_added<gathered, 2, 0>,
+    .gradient = gradient_of_added<gather_op>,
+    .keeps = input(1),
+    .shape_only = bit(2),
+    .indices = indices_into<2>,
+    .cpu = cpu::in_float<cpu::gather_backward, nullptr, cpu::is_input<2>>,
+    .cuda = {cuda::gather_backward}};
 
 constinit const OpDef one_hot_op{
     .name = "one_hot", .infer = infer_one_hot, .cpu = {cpu::one_hot}, .cuda = {cuda::one_hot}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
@@ -163,7 +164,7 @@ constexpr OpDef dense_layer(const char* name, Keeps keeps) {
       .gradient = dense_gradient,
       .keeps = keeps,
       .keeps_input = detail::other_factor,
-      .cpu = {cpu::dense, cpu::dense_memory},
+      .cpu = cpu::in_float<cpu::dense>,
       .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
 }
 
@@ -222,23 +223,24 @@ constinit const OpDef matmul_op{
     .infer = infer_matmul,
     .gradient = matmul_gradient,
     .keeps_input = detail::other_factor,
-    .cpu = {cpu::matmul, cpu::matmul_memory},
+    .cpu = cpu::in_float<cpu::matmul>,
     .cuda = {.run = cuda::matmul, .memory = cuda::matmul_memory, .prepare = cuda::matmul_prepare}};
 
 constinit const OpDef dense_op = dense_layer("dense", {});
 constinit const OpDef dense_activated_op = dense_layer("dense", output(0));
 
-constinit const OpDef dense_backward_op{.name = "dense_backward",
-                                        .infer = infer_dense_backward,
-                                        .compose = compose_dense_backward,
-                                        // dw reads x, dx reads w.
-                                        .is_shape_only = detail::other_factor,
-                                        .takes_over = bit(0),
-                                        .optional_outputs = kAll,
-                                        .cpu = {cpu::dense_backward, cpu::dense_backward_memory},
-                                        .cuda = {.run = cuda::dense_backward,
-                                                 .memory = cuda::dense_backward_memory,
-                                                 .prepare = cuda::dense_backward_prepare}};
+constinit const OpDef dense_backward_op{
+    .name = "dense_backward",
+    .infer = infer_dense_backward,
+    .compose = compose_dense_backward,
+    // dw reads x, dx reads w.
+    .is_shape_only = detail::other_factor,
+    .takes_over = bit(0),
+    .optional_outputs = kAll,
+    .cpu = cpu::in_float<cpu::dense_backward, cpu::dense_backward_memory, detail::other_factor>,
+    .cuda = {.run = cuda::dense_backward,
+             .memory = cuda::dense_backward_memory,
+             .prepare = cuda::dense_backward_prepare}};
 
 constinit const OpDef activation_backward_op{.name = "activation_backward",
                                              .infer = detail::infer_pair,

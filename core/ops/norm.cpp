@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/norm.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -290,7 +291,7 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   .keeps_output = [](std::size_t i,                                                             \
                      const IndexSet& wants) { return i > 0 && keeps_for_gradient(0, wants); },  \
   .takes_over = bit(0), .gradient_outputs = bit(kInverse) | bit(kMean),                         \
-  .cpu = {cpu::norm, cpu::norm_memory}, .cuda = {cuda::norm}
+  .cpu = cpu::in_float<cpu::norm>, .cuda = {cuda::norm}
 
 constinit const OpDef layer_norm_op{.name = "layer_norm", EBB_NORM_OP};
 constinit const OpDef rms_norm_op{.name = "rms_norm", EBB_NORM_OP};
@@ -298,14 +299,15 @@ constinit const OpDef group_norm_op{.name = "group_norm", EBB_NORM_OP};
 
 #undef EBB_NORM_OP
 
-constinit const OpDef norm_backward_op{.name = "norm_backward",
-                                       .infer = infer_backward,
-                                       .compose = compose_backward,
-                                       .is_shape_only = is_shape_only,
-                                       .takes_over = bit(0) | bit(1),
-                                       .optional_outputs = kAll,
-                                       .cpu = {cpu::norm_backward, cpu::norm_backward_memory},
-                                       .cuda = {cuda::norm_backward, cuda::norm_backward_memory}};
+constinit const OpDef norm_backward_op{
+    .name = "norm_backward",
+    .infer = infer_backward,
+    .compose = compose_backward,
+    .is_shape_only = is_shape_only,
+    .takes_over = bit(0) | bit(1),
+    .optional_outputs = kAll,
+    .cpu = cpu::in_float<cpu::norm_backward, cpu::norm_backward_memory, is_shape_only>,
+    .cuda = {cuda::norm_backward, cuda::norm_backward_memory}};
 
 constinit const OpDef batch_norm_op{
     .name = "batch_norm",
@@ -319,7 +321,7 @@ constinit const OpDef batch_norm_op{
     .takes_over = bit(0),
     .gradient_outputs = bit(kInverse) | bit(kMean),
     .stops_gradient = bit(kRunning) | bit(kRunning + 1),
-    .cpu = {cpu::batch_norm, cpu::batch_norm_memory},
+    .cpu = cpu::in_float<cpu::batch_norm, cpu::batch_norm_memory>,
     .cuda = {cuda::batch_norm, cuda::batch_norm_memory}};
 
 constinit const OpDef batch_norm_backward_op{
@@ -329,7 +331,7 @@ constinit const OpDef batch_norm_backward_op{
     .is_shape_only = is_shape_only,
     .takes_over = bit(0) | bit(1),
     .optional_outputs = kAll,
-    .cpu = {cpu::batch_norm_backward, cpu::batch_norm_backward_memory},
+    .cpu = cpu::in_float<cpu::batch_norm_backward, cpu::batch_norm_backward_memory, is_shape_only>,
     .cuda = {cuda::batch_norm_backward, cuda::batch_norm_backward_memory}};
 
 constinit const OpDef batch_norm_inference_op{
@@ -337,7 +339,7 @@ constinit const OpDef batch_norm_inference_op{
     .infer = infer_batch_norm_inference,
     .compose = compose_inference,
     .takes_over = bit(0),
-    .cpu = {cpu::batch_norm_inference, cpu::batch_norm_inference_memory},
+    .cpu = cpu::in_float<cpu::batch_norm_inference, cpu::batch_norm_inference_memory>,
     .cuda = {cuda::batch_norm_inference}};
 
 }  // namespace ebb

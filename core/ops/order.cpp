@@ -1,5 +1,6 @@
 #include "ebb/core/ops/order.h"
 
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/order.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/extremes.h"
@@ -83,7 +84,7 @@ constexpr OpDef extreme_op(const char* name) {
           .gradient = extreme_gradient,
           .keeps = input(0) | output(0),
           .is_identity = detail::keeps_shape,
-          .cpu = {cpu::extreme, cpu::extreme_memory},
+          .cpu = cpu::in_float<cpu::extreme, cpu::extreme_memory>,
           .cuda = {cuda::extreme, cuda::extreme_memory}};
 }
 constexpr OpDef position_op(const char* name, void (*infer)(Inference&), DeviceKernel cpu,
@@ -91,7 +92,7 @@ constexpr OpDef position_op(const char* name, void (*infer)(Inference&), DeviceK
   return {.name = name, .infer = infer, .stops_gradient = bit(0), .cpu = cpu, .cuda = cuda};
 }
 constexpr OpDef arg_extreme_op(const char* name) {
-  return position_op(name, infer_extreme, {cpu::extreme, cpu::extreme_memory},
+  return position_op(name, infer_extreme, cpu::in_float<cpu::extreme, cpu::extreme_memory>,
                      {cuda::extreme, cuda::extreme_memory});
 }
 constexpr OpDef sort_op(const char* name) {

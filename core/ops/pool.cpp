@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/pool.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -126,19 +127,18 @@ constinit const OpDef max_pool_select_op{.name = "max_pool_select",
                                          .cpu = {cpu::max_pool},
                                          .cuda = {cuda::max_pool}};
 
-constinit const OpDef max_pool_backward_op{
-    .name = "max_pool_backward",
-    .infer = infer_backward,
-    .gradient = detail::gradient_by<max_pool_select_op, 1>,
-    .keeps = input(1),
-    .stops_gradient = bit(1),
-    .cpu = {cpu::max_pool_backward, cpu::max_pool_backward_memory},
-    .cuda = {cuda::max_pool_backward}};
+constinit const OpDef max_pool_backward_op{.name = "max_pool_backward",
+                                           .infer = infer_backward,
+                                           .gradient = detail::gradient_by<max_pool_select_op, 1>,
+                                           .keeps = input(1),
+                                           .stops_gradient = bit(1),
+                                           .cpu = cpu::in_float<cpu::max_pool_backward>,
+                                           .cuda = {cuda::max_pool_backward}};
 
 constinit const OpDef avg_pool_op{.name = "avg_pool",
                                   .infer = infer_pool,
                                   .gradient = detail::gradient_by<avg_pool_backward_op, 0>,
-                                  .cpu = {cpu::avg_pool, cpu::avg_pool_memory},
+                                  .cpu = cpu::in_float<cpu::avg_pool>,
                                   .cuda = {cuda::avg_pool}};
 
 constinit const OpDef avg_pool_backward_op{
@@ -146,7 +146,7 @@ constinit const OpDef avg_pool_backward_op{
     .infer = infer_backward,
     .gradient = detail::gradient_by<avg_pool_op>,
     .shape_only = bit(1),
-    .cpu = {cpu::avg_pool_backward, cpu::avg_pool_backward_memory},
+    .cpu = cpu::in_float<cpu::avg_pool_backward, nullptr, cpu::is_input<1>>,
     .cuda = {cuda::avg_pool_backward}};
 
 }  // namespace ebb

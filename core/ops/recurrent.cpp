@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/recurrent_operands.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/gru.h"
@@ -209,7 +210,7 @@ constexpr OpDef forward(const char* name, Positions results, Positions reserve) 
           .keeps = {kAll, bit(0) | reserve},
           .gradient_outputs = reserve,
           .optional_outputs = results,
-          .cpu = {cpu::recurrent, cpu::recurrent_memory},
+          .cpu = cpu::in_float<cpu::recurrent, cpu::recurrent_memory>,
           .cuda = {.run = cuda::recurrent,
                    .memory = cuda::recurrent_memory,
                    .prepare = cuda::recurrent_prepare}};
@@ -220,7 +221,7 @@ constexpr OpDef backward(const char* name) {
           .takes_over = bit(kRecurrentBackwardX),
           .destroys = bit(kRecurrentBackwardReserve),
           .optional_outputs = kAll,
-          .cpu = {cpu::recurrent_backward, cpu::recurrent_backward_memory},
+          .cpu = cpu::in_float<cpu::recurrent_backward, cpu::recurrent_backward_memory>,
           .cuda = {.run = cuda::recurrent_backward,
                    .memory = cuda::recurrent_backward_memory,
                    .prepare = cuda::recurrent_backward_prepare}};

@@ -1,5 +1,6 @@
 #include "ebb/core/ops/reduce.h"
 
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/layout.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce_rules.h"
@@ -115,26 +116,27 @@ constinit const OpDef sum_op{.name = "sum",
                              .infer = infer_sum,
                              .gradient = reduce_gradient,
                              .is_identity = is_sum_of_one,
-                             .cpu = {cpu::sum, cpu::sum_memory},
+                             .cpu = cpu::in_float<cpu::sum, cpu::sum_memory>,
                              .cuda = {cuda::sum, cuda::sum_memory}};
 
 constinit const OpDef mean_op{.name = "mean",
                               .infer = infer_reduce,
                               .gradient = reduce_gradient,
                               .is_identity = reduces_nothing,
-                              .cpu = {cpu::sum, cpu::sum_memory},
+                              .cpu = cpu::in_float<cpu::sum, cpu::sum_memory>,
                               .cuda = {cuda::sum, cuda::sum_memory}};
 
 constinit const OpDef any_op = logic("any", cpu::any, cuda::any);
 constinit const OpDef all_op = logic("all", cpu::all, cuda::all);
 
-constinit const OpDef sum_like_op{.name = "sum_like",
-                                  .infer = infer_sum_like,
-                                  .gradient = detail::gradient_by<expand_as_op, 0>,
-                                  .shape_only = bit(1),
-                                  .is_identity = detail::keeps_shape,
-                                  .cpu = {cpu::sum_like, cpu::sum_like_memory},
-                                  .cuda = {cuda::sum_like, cuda::sum_like_memory}};
+constinit const OpDef sum_like_op{
+    .name = "sum_like",
+    .infer = infer_sum_like,
+    .gradient = detail::gradient_by<expand_as_op, 0>,
+    .shape_only = bit(1),
+    .is_identity = detail::keeps_shape,
+    .cpu = cpu::in_float<cpu::sum_like, cpu::sum_like_memory, cpu::is_input<1>>,
+    .cuda = {cuda::sum_like, cuda::sum_like_memory}};
 
 constinit const OpDef broadcast_like_op{
     .name = "broadcast_like",

@@ -1,5 +1,6 @@
 #include "ebb/core/ops/softmax.h"
 
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/softmax.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
@@ -42,7 +43,7 @@ constinit const OpDef softmax_op{.name = "softmax",
                                  },
                                  .keeps = output(0),
                                  .takes_over = bit(0),
-                                 .cpu = {cpu::softmax, cpu::softmax_memory},
+                                 .cpu = cpu::in_float<cpu::softmax>,
                                  .cuda = {cuda::softmax}};
 
 constinit const OpDef log_softmax_op{.name = "log_softmax",
@@ -53,7 +54,7 @@ constinit const OpDef log_softmax_op{.name = "log_softmax",
                                      },
                                      .keeps = output(0),
                                      .takes_over = bit(0),
-                                     .cpu = {cpu::log_softmax, cpu::softmax_memory},
+                                     .cpu = cpu::in_float<cpu::log_softmax>,
                                      .cuda = {cuda::log_softmax}};
 
 }  // namespace ebb

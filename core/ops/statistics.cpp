@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -103,7 +104,7 @@ constexpr OpDef statistic_op(const char* name, Tensors (*gradient)(Gradient), Ke
           .infer = infer_statistic,
           .gradient = gradient,
           .keeps = keeps,
-          .cpu = {cpu::statistic, cpu::statistic_memory},
+          .cpu = cpu::in_float<cpu::statistic, cpu::statistic_memory>,
           .cuda = {cuda::statistic, cuda::statistic_memory}};
 }
 
@@ -148,7 +149,7 @@ constinit const OpDef prod_op{
       return {cast(std::move(others) * with_axes(cast(g.take_dy(), DType::f64), how), given)};
     },
     .keeps = input(0),
-    .cpu = {cpu::prod, cpu::prod_memory},
+    .cpu = cpu::in_float<cpu::prod, cpu::prod_memory>,
     .cuda = {cuda::statistic, cuda::statistic_memory}};
 
 constinit const OpDef variance_op = statistic_op(

@@ -8,7 +8,6 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/gemm.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/softmax_row.h"
 
 namespace ebb::cpu {
@@ -113,7 +112,6 @@ struct Scores {
 
 MemoryNeeds attention_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, attention_memory);
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
   return needs(dtype, of.batch * divide_up(of.length, kQueries), false);
 }
@@ -121,7 +119,6 @@ MemoryNeeds attention_memory(const MemoryQuery& query) {
 // A piece is some queries of one matrix of the batch. While it goes through the tiles of its keys,
 // y holds the sum of exp(score - largest so far) v, and is scaled down when a larger score comes.
 Status attention(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, attention);
   const Buffer &v = context.inputs[2], &y = context.outputs[0], &lse = context.outputs[1];
   const AttentionLayout of(context.inputs[0].spec.shape, v.spec.shape);
   const std::int64_t blocks = divide_up(of.length, kQueries);
@@ -172,7 +169,6 @@ Status attention(const KernelContext& context) {
 
 MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, attention_backward_memory);
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
   return needs(dtype, of.batch, true);
 }
@@ -181,7 +177,6 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
 //   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale,
 //   dq += ds k, dk += ds^T q
 Status attention_backward(const KernelContext& context) {
-  if (is_half(context.inputs[0].spec.dtype)) return in_float(context, attention_backward);
   const std::span<const Buffer> in = context.inputs;
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
   return for_wide(in[0].spec.dtype, [&](auto type) {

@@ -2,7 +2,6 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/norm.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/norm_walk.h"
 
 namespace ebb::cpu {
@@ -28,25 +27,13 @@ MemoryNeeds needs_of_sums(const MemoryQuery& query, std::size_t x, int sums) {
   carver.take<double>(2 * view.channels);  // of T
   return {.workspace_bytes = carver.bytes()};
 }
-MemoryNeeds needs_of_statistics(const MemoryQuery& query) { return needs_of_sums(query, 0, 1); }
-MemoryNeeds needs_of_backward(const MemoryQuery& query) { return needs_of_sums(query, 1, 2); }
-
-MemoryNeeds needs_of_inference(const MemoryQuery& query) {
-  const NormView view(query.inputs[0].shape, query.attribute<NormAttributes>());
-  Carver carver(nullptr);
-  carver.take<double>(view.channels);  // of T
-  return {.workspace_bytes = carver.bytes()};
-}
 
 }  // namespace
 
 // Workspace: the sums of parts, and outputs that nobody asked for.
-MemoryNeeds batch_norm_memory(const MemoryQuery& query) {
-  return in_float_memory(query, needs_of_statistics);
-}
+MemoryNeeds batch_norm_memory(const MemoryQuery& query) { return needs_of_sums(query, 0, 1); }
 
 Status batch_norm(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, batch_norm);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
   return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
@@ -88,12 +75,10 @@ Status batch_norm(const KernelContext& context) {
 }
 
 MemoryNeeds batch_norm_backward_memory(const MemoryQuery& query) {
-  return in_float_memory(query, needs_of_backward, reads_for_gradients);
+  return needs_of_sums(query, 1, 2);
 }
 
 Status batch_norm_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, batch_norm_backward, reads_for_gradients);
   const NormView view(context.inputs[1].spec.shape, context.attribute<NormAttributes>());
   return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
@@ -138,11 +123,13 @@ Status batch_norm_backward(const KernelContext& context) {
 }
 
 MemoryNeeds batch_norm_inference_memory(const MemoryQuery& query) {
-  return in_float_memory(query, needs_of_inference);
+  const NormView view(query.inputs[0].shape, query.attribute<NormAttributes>());
+  Carver carver(nullptr);
+  carver.take<double>(view.channels);  // of T
+  return {.workspace_bytes = carver.bytes()};
 }
 
 Status batch_norm_inference(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, batch_norm_inference);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
   return for_wide(context.outputs[0].spec.dtype, [&](auto type) {

@@ -6,7 +6,6 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/gemm.h"
-#include "ebb/kernels/cpu/in_float.h"
 
 namespace ebb::cpu {
 namespace {
@@ -164,8 +163,15 @@ MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcep
   return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).bytes};
 }
 
-// For the input gradient and the transpose, whose output has the shape of a convolution's x.
-MemoryNeeds transposed_needs(const MemoryQuery& query) noexcept {
+}  // namespace
+
+MemoryNeeds conv2d_memory(const MemoryQuery& query) {
+  const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
+  return needs(of, ConvCut::forward(of), query.outputs[0].dtype);
+}
+
+// The output has the shape of a convolution's x.
+MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
   const ConvLayout of(query.outputs[0].shape, query.inputs[1].shape, query.inputs[0].shape,
                       query.attribute<ConvAttributes>());
   // Fewer images may take more memory: they are cut into blocks of fewer channels, and perhaps more
@@ -181,8 +187,45 @@ MemoryNeeds transposed_needs(const MemoryQuery& query) noexcept {
   return most;
 }
 
+MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
+  const ConvLayout of = layout_of(query, 0, 2, query.inputs[1].shape);
+  return needs(of, ConvCut::weight_gradient(of), query.outputs[0].dtype);
+}
+
+// A piece is a tile: y = weights tile.
+Status conv2d(const KernelContext& context) {
+  const Buffer& out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const ConvLayout of = layout_of(context, 0, 1, out);
+  const ConvCut cut = ConvCut::forward(of);
+  const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
+  return for_wide(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
+    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
+    const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
+    for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
+      const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
+      const std::int64_t first = piece % cut.tiles * cut.positions;
+      const std::int64_t columns = std::min(cut.positions, of.places() - first);
+      const T* x = all + plane * of.channels * of.pixels();
+      Factor<T> pixels{x + first, of.places()};
+      if (!of.is_pointwise()) {
+        T* tile = memory.tile<T>(slot);
+        gather(of, x, of.channels, first, first + columns, tile);
+        pixels = {tile, columns};
+      }
+      T* y = out.as<T>() + plane * of.filters * of.places() + first;
+      multiply<T>(of.filters, columns, of.depth(),
+                  {weights + group * of.filters * of.depth(), of.depth()}, pixels, y, of.places(),
+                  false);
+      if (bias != nullptr) add_bias(bias + group * of.filters, of.filters, columns, y, of.places());
+    });
+  });
+}
+
 // A piece is some channels of an image. Its tiles, weights^T dy, are added one after the other.
-Status transposed(const KernelContext& context) {
+Status conv_transpose2d(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   if (out.elements() == 0) return {};
   const auto& attributes = context.attribute<ConvAttributes>();
@@ -220,83 +263,9 @@ Status transposed(const KernelContext& context) {
   });
 }
 
-}  // namespace
-
-MemoryNeeds conv2d_memory(const MemoryQuery& query) {
-  const DType dtype = query.outputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, conv2d_memory);
-  const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
-  return needs(of, ConvCut::forward(of), dtype);
-}
-
-MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype))
-    return in_float_memory(query, conv2d_input_gradient_memory, reads_all_but<2>);
-  return transposed_needs(query);
-}
-
-MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, conv_transpose2d_memory);
-  return transposed_needs(query);
-}
-
-MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
-  const DType dtype = query.outputs[0].dtype;
-  if (is_half(dtype))
-    return in_float_memory(query, conv2d_weight_gradient_memory, reads_all_but<2>);
-  const ConvLayout of = layout_of(query, 0, 2, query.inputs[1].shape);
-  return needs(of, ConvCut::weight_gradient(of), dtype);
-}
-
-// A piece is a tile: y = weights tile.
-Status conv2d(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, conv2d);
-  const Buffer& out = context.outputs[0];
-  if (out.elements() == 0) return {};
-  const ConvLayout of = layout_of(context, 0, 1, out);
-  const ConvCut cut = ConvCut::forward(of);
-  const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
-    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
-    const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
-    for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
-      const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
-      const std::int64_t first = piece % cut.tiles * cut.positions;
-      const std::int64_t columns = std::min(cut.positions, of.places() - first);
-      const T* x = all + plane * of.channels * of.pixels();
-      Factor<T> pixels{x + first, of.places()};
-      if (!of.is_pointwise()) {
-        T* tile = memory.tile<T>(slot);
-        gather(of, x, of.channels, first, first + columns, tile);
-        pixels = {tile, columns};
-      }
-      T* y = out.as<T>() + plane * of.filters * of.places() + first;
-      multiply<T>(of.filters, columns, of.depth(),
-                  {weights + group * of.filters * of.depth(), of.depth()}, pixels, y, of.places(),
-                  false);
-      if (bias != nullptr) add_bias(bias + group * of.filters, of.filters, columns, y, of.places());
-    });
-  });
-}
-
-Status conv2d_input_gradient(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, conv2d_input_gradient, reads_all_but<2>);
-  return transposed(context);
-}
-
-Status conv_transpose2d(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, conv_transpose2d);
-  return transposed(context);
-}
-
 // A piece is the share of some images in the weight gradient of some channels: the sum of dy
 // tile^T.
 Status conv2d_weight_gradient(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, conv2d_weight_gradient, reads_all_but<2>);
   const Buffer& out = context.outputs[0];
   const std::int64_t count = out.elements();
   if (count == 0) return {};

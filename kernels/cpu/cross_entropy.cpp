@@ -4,7 +4,6 @@
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
@@ -189,7 +188,6 @@ double divisor(const KernelContext& context, std::int64_t rows, std::size_t weig
 
 // Workspace: the sum of each piece of rows.
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, softmax_cross_entropy_memory);
   if (query.attribute<CrossEntropyAttributes>().reduction == CrossEntropyAttributes::none)
     return {};
   const Shape& shape = query.inputs[0].shape;
@@ -199,7 +197,6 @@ MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {
 }
 
 Status softmax_cross_entropy(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, softmax_cross_entropy);
   const bool reduced =
       context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
   OutOfRange out_of_range;
@@ -225,13 +222,7 @@ Status softmax_cross_entropy(const KernelContext& context) {
   }));
 }
 
-MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery& query) {
-  return in_float_memory(query, nullptr);
-}
-
 Status softmax_cross_entropy_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, softmax_cross_entropy_backward);
   const bool reduced =
       context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
   OutOfRange out_of_range;
@@ -248,13 +239,7 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
   }));
 }
 
-MemoryNeeds label_weights_memory(const MemoryQuery& query) {
-  return in_float_memory(query, nullptr, reads_all_but<0>);
-}
-
 Status label_weights(const KernelContext& context) {
-  if (is_half(context.inputs[0].spec.dtype))
-    return in_float(context, label_weights, reads_all_but<0>);
   OutOfRange out_of_range;
   return out_of_range.after(for_types(context, [&](auto score, auto label) {
     using T = decltype(score);

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/core/kernels/in_float.h"
 
 #include <algorithm>
 #include <new>
@@ -29,7 +29,8 @@ Status convert(const Buffer& from, const Buffer& to) {
 
 }  // namespace
 
-MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInput reads) {
+MemoryNeeds detail::memory_in_float(const MemoryQuery& query, MemoryRule rule,
+                                    IsShapeOnly is_shape_only) {
   const auto has_half = [](const Spec& spec) { return is_half(spec.dtype); };
   if (std::none_of(query.inputs.begin(), query.inputs.end(), has_half))
     return rule != nullptr ? rule(query) : MemoryNeeds();
@@ -41,10 +42,10 @@ MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInpu
 
   const IndexSet none;
   const IndexSet& unwanted = query.unwanted != nullptr ? *query.unwanted : none;
-  Carver carver(nullptr);  // in the same order as in_float()
+  Carver carver(nullptr);  // in the same order as run_in_float()
   carver.take<Buffer>(static_cast<std::int64_t>(inputs.size() + outputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (is_half(query.inputs[i].dtype) && (reads == nullptr || reads(i, unwanted)))
+    if (is_half(query.inputs[i].dtype) && !(is_shape_only && is_shape_only(i, unwanted)))
       carver.take<float>(inputs[i].shape.elements());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (is_half(query.outputs[i].dtype) && !unwanted.has(i))
@@ -54,11 +55,14 @@ MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInpu
 }
 
 // The operands that the kernel sees are stored in the workspace, so that they need no allocation.
-Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
+Status detail::run_in_float(const KernelContext& context, Kernel kernel,
+                            IsShapeOnly is_shape_only) {
   static_assert(std::is_trivially_destructible_v<Buffer>);
   const std::span<const Buffer> inputs = context.inputs, outputs = context.outputs;
+  const auto has_half = [](const Buffer& buffer) { return is_half(buffer.spec.dtype); };
+  if (std::none_of(inputs.begin(), inputs.end(), has_half)) return kernel(context);
   IndexSet unwanted;
-  if (reads != nullptr)
+  if (is_shape_only != nullptr)
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].data == nullptr) unwanted.insert(i);
 
@@ -73,7 +77,7 @@ Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
     return *buffer;
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool is_read = reads == nullptr || reads(i, unwanted);
+    const bool is_read = !(is_shape_only && is_shape_only(i, unwanted));
     const Buffer& widened = put(inputs[i], i, is_read);
     if (!is_read || !is_half(inputs[i].spec.dtype)) continue;
     if (const Status status = convert(inputs[i], widened); !status.ok()) return status;

@@ -6,7 +6,6 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/workers.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/width.h"
@@ -108,13 +107,7 @@ Status index_select(const KernelContext& context) {
   });
 }
 
-MemoryNeeds choice_backward_memory(const MemoryQuery& query) {
-  return in_float_memory(query, nullptr, reads_all_but<2>);
-}
-
 Status index_select_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, index_select_backward, reads_all_but<2>);
   const std::int64_t chosen = context.inputs[1].elements();
   const std::int64_t inner =
       IndexedAxis(context.outputs[0].spec.shape, context.attribute<IndexAttributes>()).inner;
@@ -169,8 +162,6 @@ Status gather(const KernelContext& context) {
 }
 
 Status gather_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, gather_backward, reads_all_but<2>);
   const IndexedAxis chosen(context.inputs[0].spec.shape, context.attribute<IndexAttributes>());
   return add_chosen(context, chosen.size,
                     [=](const auto* index, const auto* values, auto* own, const AxisPart& part) {

@@ -9,7 +9,6 @@
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/gemm.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pointwise.h"
 
 namespace ebb::cpu {
@@ -26,11 +25,6 @@ struct DenseSizes {
     for (int axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= x.shape[axis];
   }
 };
-
-// dx reads w, dw reads x.
-bool reads_input(std::size_t input, const IndexSet& unwanted) {
-  return input == 2 || !unwanted.has(1 - input);
-}
 
 template <class F>
 struct AfterBias {
@@ -64,7 +58,6 @@ void activate(Activation activation, T* y, const T* bias, std::int64_t count) no
 }  // namespace
 
 Status matmul(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, matmul);
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
   const MatmulLayout layout(a.spec.shape, b.spec.shape, out.spec.shape,
                             context.attribute<MatmulAttributes>());
@@ -92,10 +85,7 @@ Status matmul(const KernelContext& context) {
   });
 }
 
-MemoryNeeds matmul_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
-
 Status dense(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, dense);
   const auto& attributes = context.attribute<DenseAttributes>();
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
   const DenseSizes size(x.spec, w.spec);
@@ -114,17 +104,12 @@ Status dense(const KernelContext& context) {
   });
 }
 
-MemoryNeeds dense_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
-
 MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype))
-    return in_float_memory(query, dense_backward_memory, reads_input);
   const DenseSizes size(query.inputs[0], query.inputs[1]);
   return {.workspace_bytes = column_sum_bytes(size.rows, size.out)};
 }
 
 Status dense_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, dense_backward, reads_input);
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);

@@ -2,7 +2,6 @@
 
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
@@ -173,7 +172,6 @@ void run(const Work<T>& work) {
 
 Status extreme(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  if (is_half(in.spec.dtype)) return in_float(context, extreme);
   const auto& how = context.attribute<ExtremeAttributes>();
   if (out.elements() == 0) return {};
   const auto of = [&](auto type) {
@@ -189,7 +187,6 @@ Status extreme(const KernelContext& context) {
 
 MemoryNeeds extreme_memory(const MemoryQuery& query) {
   const Spec& in = query.inputs[0];
-  if (is_half(in.dtype)) return in_float_memory(query, extreme_memory);
   return needs_of_pieces(in.shape, query.attribute<ExtremeAttributes>().axes, kPiece,
                          size_of(in.dtype));
 }

@@ -2,7 +2,6 @@
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/norm_walk.h"
 
 namespace ebb::cpu {
@@ -31,19 +30,9 @@ double squares(const T* x, std::int64_t count, T mean) noexcept {
   return sum.total();
 }
 
-MemoryNeeds needs_of_sums(const MemoryQuery& query) {
-  if (!query.wants(1) && !query.wants(2)) return {};
-  const NormView view(query.inputs[1].shape, query.attribute<NormAttributes>());
-  return {.workspace_bytes =
-              static_cast<std::size_t>(ChannelSums(view).doubles(view, 2)) * sizeof(double)};
-}
-
 }  // namespace
 
-MemoryNeeds norm_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
-
 Status norm(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, norm);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
   return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
@@ -78,12 +67,13 @@ Status norm(const KernelContext& context) {
 
 // Workspace: the sums for the gradients of scale and shift.
 MemoryNeeds norm_backward_memory(const MemoryQuery& query) {
-  return in_float_memory(query, needs_of_sums, reads_for_gradients);
+  if (!query.wants(1) && !query.wants(2)) return {};
+  const NormView view(query.inputs[1].shape, query.attribute<NormAttributes>());
+  return {.workspace_bytes =
+              static_cast<std::size_t>(ChannelSums(view).doubles(view, 2)) * sizeof(double)};
 }
 
 Status norm_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, norm_backward, reads_for_gradients);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[1].spec.shape, attributes);
   return for_wide(context.outputs[0].spec.dtype, [&](auto type) {

@@ -152,12 +152,6 @@ struct Terms {
   Block<T> sums[kSums];
 };
 
-// Whether a backward kernel reads an input, of dy, x, 1 / deviation, mean and scale.
-inline bool reads_for_gradients(std::size_t input, const IndexSet& unwanted) {
-  if (input == 0) return true;
-  return !unwanted.has(0) || (input != 4 && !unwanted.has(1));
-}
-
 // One over the deviation.
 inline double scale_to_one(double squares, double terms, double epsilon) noexcept {
   return 1 / std::sqrt(squares / terms + epsilon);

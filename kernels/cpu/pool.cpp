@@ -5,7 +5,6 @@
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -98,14 +97,9 @@ Status max_pool(const KernelContext& context) {
   });
 }
 
-MemoryNeeds max_pool_backward_memory(const MemoryQuery& query) {
-  return in_float_memory(query, nullptr);
-}
-
 // A piece is some planes.
 Status max_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, max_pool_backward);
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
   return for_wide(out.spec.dtype, [&](auto type) {
@@ -125,11 +119,8 @@ Status max_pool_backward(const KernelContext& context) {
   });
 }
 
-MemoryNeeds avg_pool_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
-
 Status avg_pool(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, avg_pool);
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, out);
   return for_wide(out.spec.dtype, [&](auto type) {
@@ -163,13 +154,8 @@ Status avg_pool(const KernelContext& context) {
   });
 }
 
-MemoryNeeds avg_pool_backward_memory(const MemoryQuery& query) {
-  return in_float_memory(query, nullptr, reads_only<0>);
-}
-
 Status avg_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, avg_pool_backward, reads_only<0>);
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
   return for_wide(out.spec.dtype, [&](auto type) {

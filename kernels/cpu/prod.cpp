@@ -4,7 +4,6 @@
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/kernels/cpu/fold.h"
-#include "ebb/kernels/cpu/in_float.h"
 
 namespace ebb::cpu {
 
@@ -12,7 +11,6 @@ namespace ebb::cpu {
 // they meet.
 Status prod(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, prod);
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
   return for_wide(out.spec.dtype, [&](auto type) {
@@ -38,7 +36,6 @@ Status prod(const KernelContext& context) {
 }
 
 MemoryNeeds prod_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, prod_memory);
   return needs_of_pieces(query.inputs[0].shape, query.attribute<StatisticAttributes>().axes,
                          kPieceElements, sizeof(double));
 }

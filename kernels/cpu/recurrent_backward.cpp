@@ -4,7 +4,6 @@
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cpu/gemm.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/philox_words.h"
 #include "ebb/kernels/cpu/recurrent_cell.h"
 #include "ebb/kernels/cpu/recurrent_layout.h"
@@ -401,13 +400,11 @@ class Backward {
 }  // namespace
 
 Status recurrent_backward(const KernelContext& context) {
-  if (is_half(context.inputs[kX].spec.dtype)) return in_float(context, recurrent_backward);
   return for_wide(context.inputs[kX].spec.dtype,
                   [&](auto type) { Backward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
-  if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, recurrent_backward_memory);
   const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
   const bool destroys = query.destroys(kReserve);
   return {.workspace_bytes = query.inputs[kX].dtype == DType::f64

@@ -5,7 +5,6 @@
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cpu/gemm.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/philox_words.h"
 #include "ebb/kernels/cpu/recurrent_cell.h"
 #include "ebb/kernels/cpu/recurrent_layout.h"
@@ -232,13 +231,11 @@ class Forward {
 }  // namespace
 
 Status recurrent(const KernelContext& context) {
-  if (is_half(context.inputs[0].spec.dtype)) return in_float(context, recurrent);
   return for_wide(context.inputs[0].spec.dtype,
                   [&](auto type) { Forward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds recurrent_memory(const MemoryQuery& query) {
-  if (is_half(query.inputs[0].dtype)) return in_float_memory(query, recurrent_memory);
   const auto& attributes = query.attribute<RecurrentAttributes>();
   const RecurrentSizes size(query.inputs[0].shape, attributes);
   const bool keep = query.wants(RecurrentOperands(attributes).reserve);

@@ -7,7 +7,6 @@
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/column_sum.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
 
@@ -95,26 +94,21 @@ MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
 
 Status sum(const KernelContext& context) {
   if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum);
   return reduce(context.inputs[0], context.outputs[0], context.attribute<Reduction>(),
                 context.workspace);
 }
 
 Status sum_like(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, reads_only<0>);
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   return reduce(in, out, {.axes = axes_between(in.spec.shape, out.spec.shape)}, context.workspace);
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
   if (!is_floating(query.inputs[0].dtype)) return {};
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, sum_memory);
   return needs(query.inputs[0].shape, query.attribute<Reduction>().axes);
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype))
-    return in_float_memory(query, sum_like_memory, reads_only<0>);
   return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 

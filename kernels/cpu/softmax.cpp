@@ -4,7 +4,6 @@
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
 
@@ -81,16 +80,7 @@ Status run(const KernelContext& context, bool log) {
 
 }  // namespace
 
-MemoryNeeds softmax_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
-
-Status softmax(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, softmax);
-  return run(context, false);
-}
-
-Status log_softmax(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, log_softmax);
-  return run(context, true);
-}
+Status softmax(const KernelContext& context) { return run(context, false); }
+Status log_softmax(const KernelContext& context) { return run(context, true); }
 
 }  // namespace ebb::cpu

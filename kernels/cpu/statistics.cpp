@@ -5,7 +5,6 @@
 
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/elementary.h"
-#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
 #include "ebb/kernels/cpu/softmax_row.h"
@@ -177,7 +176,6 @@ void of_strip(const T* in, T* out, std::int64_t count, const MergedAxes& axes,
 
 Status statistic(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, statistic);
   const auto& attributes = context.attribute<StatisticAttributes>();
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
@@ -204,7 +202,6 @@ Status statistic(const KernelContext& context) {
 }
 
 MemoryNeeds statistic_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, statistic_memory);
   return needs_of_pieces(query.inputs[0].shape, query.attribute<StatisticAttributes>().axes, kPiece,
                          sizeof(double));
 }

@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/conv.h"
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/recurrent.h"
+#include "ebb/core/ops/conv.h"
 #include "ebb/tests/catch.h"
 
 using namespace ebb;
@@ -18,13 +19,12 @@ static std::array<std::size_t, 3> conv_workspaces(DType dtype, std::int64_t imag
   const Spec x{dtype, {images, channels * groups, size, size}},
       weights{dtype, {filters * groups, channels, 3, 3}},
       y{dtype, {images, filters * groups, size, size}};
-  const auto needs = [&](MemoryRule rule, std::vector<Spec> inputs, const Spec& output) {
-    return rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
+  const auto needs = [&](const OpDef& op, std::vector<Spec> inputs, const Spec& output) {
+    return op.cpu.memory({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
         .workspace_bytes;
   };
-  return {needs(cpu::conv2d_memory, {x, weights}, y),
-          needs(cpu::conv2d_input_gradient_memory, {y, weights, x}, x),
-          needs(cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights)};
+  return {needs(conv2d_op, {x, weights}, y), needs(conv2d_input_gradient_op, {y, weights, x}, x),
+          needs(conv2d_weight_gradient_op, {x, y, weights}, weights)};
 }
 
 TEST_CASE("the workspace of convolutions does not grow with the images") {
