@@ -29,6 +29,14 @@ struct DenseAttributes {
   std::int32_t bias = 1;                     // whether there is an input 2, the bias
 };
 
+struct DenseSizes {
+  std::int64_t rows = 1, in, out;
+
+  DenseSizes(const Spec& x, const Spec& w) noexcept : in(w.shape.dim(0)), out(w.shape.dim(1)) {
+    for (int axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= x.shape.dim(axis);
+  }
+};
+
 struct ActivationAttributes {
   Activation activation = Activation::none;
 };

@@ -17,15 +17,6 @@ namespace {
 // Multiplications that are worth a piece of their own.
 constexpr std::int64_t kWorkOfPiece = 100'000;
 
-struct DenseSizes {
-  std::int64_t rows, in, out;
-
-  DenseSizes(const Spec& x, const Spec& w) noexcept : in(w.shape[0]), out(w.shape[1]) {
-    rows = 1;
-    for (int axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= x.shape[axis];
-  }
-};
-
 template <class F>
 struct AfterBias {
   static constexpr bool exact = kExact<F>;

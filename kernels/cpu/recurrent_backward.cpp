@@ -24,7 +24,7 @@ struct BackwardSpace {
   void* sums;    // of column_sum
   std::size_t bytes;
 
-  BackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
+  BackwardSpace(const RecurrentCut& size, bool destroys, void* base) noexcept {
     Carver carver(base);
     const auto take_unless = [&carver](bool elsewhere, std::int64_t elements) {
       return elsewhere ? nullptr : carver.take<T>(elements);
@@ -48,70 +48,40 @@ template <class T>
 class Backward {
  public:
   explicit Backward(const KernelContext& context) noexcept
-      : context_(context),
-        attributes_(context.attribute<RecurrentAttributes>()),
-        size_(context.inputs[kX].spec.shape, attributes_),
-        at_(attributes_),
+      : of_(context),
+        size_(context.inputs[kX].spec, of_.attributes),
         reserve_(size_, context.inputs[kReserve].data),
         space_(size_, context.destroys(kReserve), context.workspace),
-        sequence_(context.inputs[kRecurrentBackwardSequence].template as<const T>()) {
-    auto next = static_cast<std::size_t>(at_.count);
-    if ((attributes_.d_given & 1) != 0) d_sequence_ = in(next++);
-    if ((attributes_.d_given & 2) != 0) d_hidden_ = in(next++);
-    if ((attributes_.d_given & 4) != 0) d_cell_ = in(next++);
-    while (lowest_ + 1 < size_.layers && !wanted_up_to(lowest_)) ++lowest_;
-    if (at_.lengths >= 0)
-      lengths_ = context.inputs[kX + static_cast<std::size_t>(at_.lengths)]
-                     .template as<const std::int64_t>();
-  }
+        lengths_(of_.lengths()),
+        lowest_(of_.lowest_layer()) {}
 
   void run() {
     for (std::int64_t layer = lowest_; layer < size_.layers; ++layer) {
       pack(layer);
-      begin(space_.d_hidden, d_hidden_, layer);
-      if (size_.has_cell) begin(space_.d_cell, d_cell_, layer);
+      begin(space_.d_hidden, of_.d_hidden, layer);
+      if (size_.has_cell) begin(space_.d_cell, of_.d_cell, layer);
     }
     if (size_.time == 0 || size_.batch == 0) clear_gradients();
     const std::int64_t last = (size_.time - 1) / size_.chunk * size_.chunk;
     for (std::int64_t t = last; t >= 0 && size_.time > 0; t -= size_.chunk)
       for (std::int64_t layer = size_.layers - 1; layer >= lowest_; --layer)
         run_chunk(layer, t, std::min(size_.chunk, size_.time - t));
-    for (std::int64_t layer = lowest_; layer < size_.layers && at_.h0 >= 0; ++layer) {
-      end(at_.h0, space_.d_hidden, layer);
+    for (std::int64_t layer = lowest_; layer < size_.layers; ++layer) {
+      end(of_.at.h0, space_.d_hidden, layer);
       gradient_of_unused_state(layer);
-      if (size_.has_cell) end(at_.c0, space_.d_cell, layer);
+      if (size_.has_cell) end(of_.at.c0, space_.d_cell, layer);
     }
     if (size_.has_cell) return;
     for (std::int64_t layer = lowest_; layer < size_.layers; ++layer)
-      if (T* db = gradient(at_.b(layer)))  // q stands before n among the gates
+      if (T* db = of_.gradient(of_.at.b(layer)))  // q stands before n among the gates
         std::swap_ranges(db + 2 * size_.hidden, db + 3 * size_.hidden, db + 3 * size_.hidden);
   }
 
  private:
-  // A forward input, or a backward input after those.
-  const T* in(std::size_t index) const noexcept {
-    return context_.inputs[kX + index].template as<const T>();
-  }
-  // The output for the gradient of a forward input, or null.
-  T* gradient(std::size_t input) const noexcept {
-    return context_.outputs[at_.gradient(input)].template as<T>();
-  }
-  // Whether a gradient is wanted that needs this layer: its own weights', a state's, or one below.
-  bool wanted_up_to(std::int64_t layer) const noexcept {
-    if (gradient(0) != nullptr) return true;
-    for (const std::int64_t state : {at_.h0, at_.c0})
-      if (state >= 0 && gradient(static_cast<std::size_t>(state)) != nullptr) return true;
-    for (std::int64_t l = 0; l <= layer; ++l)
-      if (gradient(at_.w(l)) != nullptr || gradient(at_.r(l)) != nullptr ||
-          gradient(at_.b(l)) != nullptr)
-        return true;
-    return false;
-  }
-
   void clear_gradients() const noexcept {
-    for (std::size_t i = static_cast<std::size_t>(at_.weights);
-         i < static_cast<std::size_t>(at_.count); ++i)
-      if (T* to = gradient(i)) std::memset(to, 0, context_.inputs[kX + i].spec.bytes());
+    for (std::size_t i = static_cast<std::size_t>(of_.at.weights);
+         i < static_cast<std::size_t>(of_.at.count); ++i)
+      if (T* to = of_.gradient(i)) std::memset(to, 0, of_.context.inputs[kX + i].spec.bytes());
   }
 
   // The transpose of R, cut into strips: it is the right factor of every step's product, and read
@@ -120,8 +90,8 @@ class Backward {
     return space_.recurrent + (layer * size_.hidden + unit) * size_.columns();
   }
   void pack(std::int64_t layer) const {
-    const T* from = in(at_.r(layer));
-    const RecurrentSizes& size = size_;
+    const T* from = of_.in(of_.at.r(layer));
+    const RecurrentCut& size = size_;
     constexpr std::int64_t kTile = 16;
     const std::int64_t tiles = divide_up(size.hidden, kTile);
     for_items(tiles, rows_per_piece(size.columns() * kTile), [&](std::int64_t tile) {
@@ -145,35 +115,35 @@ class Backward {
     }
   }
   void begin(T* state, const T* given, std::int64_t layer) const {
+    const T* const from = of_.of_layer(given, layer);
     T* to = state + layer * size_.state();
     for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
-      if (given == nullptr) {
+      if (from == nullptr) {
         std::fill_n(to + strip, units, T(0));
       } else {
-        std::copy_n(given + layer * size_.state() + plain, units, to + strip);
+        std::copy_n(from + plain, units, to + strip);
       }
     });
   }
   void end(std::int64_t input, const T* state, std::int64_t layer) const {
-    T* to = gradient(static_cast<std::size_t>(input));
+    T* to = of_.state_gradient(input, layer);
     if (to == nullptr) return;
     for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
-      std::copy_n(state + layer * size_.state() + strip, units, to + layer * size_.state() + plain);
+      std::copy_n(state + layer * size_.state() + strip, units, to + plain);
     });
   }
 
   // A sequence without steps ends with the state that it was given.
   void gradient_of_unused_state(std::int64_t layer) const {
-    T* to = gradient(static_cast<std::size_t>(at_.h0));
+    const T* const from = of_.of_layer(of_.d_hidden, layer);
+    T* to = of_.state_gradient(of_.at.h0, layer);
     if (to == nullptr || lengths_ == nullptr) return;
-    to += layer * size_.state();
     for (std::int64_t b = 0; b < size_.batch; ++b)
       if (lengths_[b] == 0) {
-        if (d_hidden_ == nullptr)
+        if (from == nullptr)
           std::fill_n(to + b * size_.hidden, size_.hidden, T(0));
         else
-          std::copy_n(d_hidden_ + layer * size_.state() + b * size_.hidden, size_.hidden,
-                      to + b * size_.hidden);
+          std::copy_n(from + b * size_.hidden, size_.hidden, to + b * size_.hidden);
       }
   }
 
@@ -192,10 +162,11 @@ class Backward {
     run_steps(layer, first, steps);
     const std::int64_t rows = steps * size_.batch;
     const T* d_gates = d_gates_from(layer, first);
-    if (T* db = gradient(at_.b(layer)))
+    if (T* db = of_.gradient(of_.at.b(layer)))
       column_sum(d_gates, rows, size_.gates(), db, space_.sums, !last_chunk);
-    if (T* dr = gradient(at_.r(layer))) recurrent_gradient(layer, first, steps, dr, !last_chunk);
-    if (T* dw = gradient(at_.w(layer))) {
+    if (T* dr = of_.gradient(of_.at.r(layer)))
+      recurrent_gradient(layer, first, steps, dr, !last_chunk);
+    if (T* dw = of_.gradient(of_.at.w(layer))) {
       const std::int64_t width = size_.input(layer);
       const T* const x = chunk_input(layer, first, steps);
       for_input_columns([&](std::int64_t column, std::int64_t columns, std::int64_t gate) {
@@ -242,7 +213,7 @@ class Backward {
             step_piece(layer, first, t, d_gates, row, rows, unit, units);
           });
     }
-    if (first == 0 && (at_.h0 < 0 || gradient(static_cast<std::size_t>(at_.h0)) == nullptr)) return;
+    if (first == 0 && of_.state_gradient(of_.at.h0, layer) == nullptr) return;
     size_.for_step_pieces(
         [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
           hand_back(layer, d_gates_of_chunk, row, rows, unit, units);
@@ -252,12 +223,12 @@ class Backward {
   void step_piece(std::int64_t layer, std::int64_t first, std::int64_t t, T* d_gates,
                   std::int64_t row, std::int64_t rows, std::int64_t unit,
                   std::int64_t units) const noexcept {
-    const bool is_last_layer = layer + 1 == size_.layers;
-    const T* from_above = is_last_layer ? d_sequence_ : scratch(layer + 1, first);
+    const bool is_last_layer = size_.is_last(layer);
+    const T* from_above = is_last_layer ? of_.d_sequence : scratch(layer + 1, first);
     const bool has_cell = size_.has_cell;
     const T* cell_before = !has_cell ? nullptr
                            : t > 0   ? reserve_.cells_at(layer, t - 1)
-                                     : initial(at_.c0, layer);
+                                     : of_.c0(layer);
     const T *gates = reserve_.gates_at(layer, t),
             *cell = has_cell ? reserve_.cells_at(layer, t) : nullptr;
     const std::int64_t strip = layer * size_.state() + unit * size_.batch;
@@ -273,13 +244,13 @@ class Backward {
       }
       const T* d_after = d_hidden + b * units;
       if (t + 1 == length.steps && t + 1 < size_.time)
-        d_after = d_hidden_ == nullptr ? nullptr : d_hidden_ + layer * size_.state() + at;
+        d_after = of_.d_hidden == nullptr ? nullptr : of_.of_layer(of_.d_hidden, layer) + at;
       const T* d_output = from_above;
       if (d_output != nullptr)
         d_output +=
             (is_last_layer ? b * size_.time + t : (t - first) * size_.batch + b) * size_.hidden +
             unit;
-      cell_backward<T>(size_.cell,
+      cell_backward<T>(of_.attributes.cell,
                        {.gates = gates + b * size_.gates() + unit,
                         .cell = has_cell ? cell + at : nullptr,
                         .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
@@ -294,17 +265,13 @@ class Backward {
     }
   }
 
-  // A layer's initial state, null for zeros.
-  const T* initial(std::int64_t input, std::int64_t layer) const noexcept {
-    return input < 0 ? nullptr : in(static_cast<std::size_t>(input)) + layer * size_.state();
-  }
   // h of row b before step t, from `unit` on.
   const T* hidden_before(std::int64_t layer, std::int64_t t, std::int64_t b,
                          std::int64_t unit) const noexcept {
     const std::int64_t at = b * size_.hidden + unit;
-    if (t == 0) return at_.h0 < 0 ? nullptr : initial(at_.h0, layer) + at;
-    if (layer + 1 < size_.layers) return reserve_.hidden_at(layer, t - 1) + at;
-    return sequence_ + (b * size_.time + t - 1) * size_.hidden + unit;
+    if (t == 0) return of_.h0(layer) == nullptr ? nullptr : of_.h0(layer) + at;
+    if (!size_.is_last(layer)) return reserve_.hidden_at(layer, t - 1) + at;
+    return of_.sequence + (b * size_.time + t - 1) * size_.hidden + unit;
   }
 
   // dR += the sum over steps of h_{t-1}^T d_gates_t, as one product over the chunk.
@@ -318,7 +285,7 @@ class Backward {
     const T* d_gates = d_gates_from(layer, first);
     T* const behind = scratch(layer, first);
     if (first == 0) {
-      const T* h0 = initial(at_.h0, layer);
+      const T* h0 = of_.h0(layer);
       add(h0, d_gates, h0 == nullptr ? 0 : size_.batch);
       d_gates += 4 * size_.state();
       --steps;
@@ -326,8 +293,8 @@ class Backward {
       ++first;
     }
     const T* before;
-    if (layer + 1 == size_.layers) {
-      to_time_major(sequence_, size_.hidden, first - 1, steps, behind);
+    if (size_.is_last(layer)) {
+      to_time_major(of_.sequence, size_.hidden, first - 1, steps, behind);
       before = behind;
     } else {
       before = reserve_.hidden_at(layer, first - 1);
@@ -345,9 +312,8 @@ class Backward {
   // Dropout of a layer's input. to may be from.
   void drop_steps(std::int64_t layer, const T* from, T* to, std::int64_t t,
                   std::int64_t steps) const {
-    const auto* draw =
-        context_.inputs[kX + static_cast<std::size_t>(at_.draw)].template as<const std::uint64_t>();
-    const double probability = attributes_.dropout;
+    const auto* draw = of_.template draw<std::uint64_t>();
+    const double probability = of_.attributes.dropout;
     const std::int64_t width = size_.hidden, first = layer * kRecurrentLayerElements;
     size_.for_chunk_rows(width, t, steps, [=](std::int64_t row, std::int64_t at) {
       drop(from + row, to + row, width, probability, draw, first + at);
@@ -357,8 +323,8 @@ class Backward {
   const T* chunk_input(std::int64_t layer, std::int64_t t, std::int64_t steps) const {
     T* const input = scratch(layer, t);
     if (layer == 0) {
-      if (size_.batch == 1) return in(0) + t * size_.in;
-      to_time_major(in(0), size_.in, t, steps, input);
+      if (size_.batch == 1) return of_.in(0) + t * size_.in;
+      to_time_major(of_.in(0), size_.in, t, steps, input);
       return input;
     }
     const T* below = reserve_.hidden_at(layer - 1, t);
@@ -368,14 +334,14 @@ class Backward {
   }
 
   void input_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
-    T* dx = layer == 0 ? gradient(0) : nullptr;
+    T* dx = layer == 0 ? of_.gradient(0) : nullptr;
     if (layer == lowest_ && dx == nullptr) return;
     T* to = scratch(layer, first);
     const std::int64_t width = size_.input(layer);
     for_input_columns([&](std::int64_t column, std::int64_t columns, std::int64_t gate) {
-      multiply_all<T>(steps * size_.batch, width, columns,
-                      {d_gates_from(layer, first) + gate, size_.gates()},
-                      {in(at_.w(layer)) + column, size_.columns(), true}, to, width, column > 0);
+      multiply_all<T>(
+          steps * size_.batch, width, columns, {d_gates_from(layer, first) + gate, size_.gates()},
+          {of_.in(of_.at.w(layer)) + column, size_.columns(), true}, to, width, column > 0);
     });
     if (dx != nullptr) {
       size_.for_chunk_rows(width, first, steps, [=](std::int64_t row, std::int64_t at) {
@@ -386,15 +352,12 @@ class Backward {
     }
   }
 
-  const KernelContext& context_;
-  const RecurrentAttributes& attributes_;
-  RecurrentSizes size_;
-  RecurrentOperands at_;
-  RecurrentReserve<T> reserve_;
-  BackwardSpace<T> space_;
-  const T *sequence_ = nullptr, *d_sequence_ = nullptr, *d_hidden_ = nullptr, *d_cell_ = nullptr;
-  const std::int64_t* lengths_ = nullptr;
-  std::int64_t lowest_ = 0;  // the lowest layer that must be gone through
+  const RecurrentBackwardCall<T> of_;
+  const RecurrentCut size_;
+  const RecurrentReserve<T> reserve_;
+  const BackwardSpace<T> space_;
+  const std::int64_t* const lengths_;
+  const std::int64_t lowest_;  // the lowest layer that must be gone through
 };
 
 }  // namespace
@@ -405,7 +368,7 @@ Status recurrent_backward(const KernelContext& context) {
 }
 
 MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
-  const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
+  const RecurrentCut size(query.inputs[kX], query.attribute<RecurrentAttributes>());
   const bool destroys = query.destroys(kReserve);
   return {.workspace_bytes = query.inputs[kX].dtype == DType::f64
                                  ? BackwardSpace<double>(size, destroys, nullptr).bytes

@@ -25,13 +25,13 @@ struct ForwardSpace {
   T* cells;    // [layers, batch, hidden], without a reserve
   std::size_t bytes;
 
-  ForwardSpace(const RecurrentSizes& size, bool keep, void* base) noexcept {
+  ForwardSpace(const RecurrentCut& size, bool keep, void* base) noexcept {
     Carver carver(base);
     const std::int64_t rows = size.in + size.layers * size.hidden + (size.layers - 1) * size.hidden;
     weights = carver.take<T>(size.strips > 1 ? rows * size.columns() : 0);
     product = carver.take<T>(size.products() * size.state());
     hidden = carver.take<T>((keep ? 1 : size.layers) * 2 * size.state());
-    dropped = carver.take<T>(size.has_dropout && size.layers > 1 ? 2 * size.state() : 0);
+    dropped = carver.take<T>(size.has_dropout ? 2 * size.state() : 0);
     cells = carver.take<T>(keep || !size.has_cell ? 0 : size.layers * size.state());
     bytes = carver.bytes();
   }
@@ -41,54 +41,44 @@ template <class T>
 class Forward {
  public:
   explicit Forward(const KernelContext& context) noexcept
-      : context_(context),
-        attributes_(context.attribute<RecurrentAttributes>()),
-        size_(context.inputs[0].spec.shape, attributes_),
-        at_(attributes_),
-        keep_(context.outputs[at_.reserve].data != nullptr),
-        reserve_(size_, context.outputs[at_.reserve].data),
+      : of_(context),
+        size_(context.inputs[0].spec, of_.attributes),
+        keep_(context.outputs[of_.at.reserve].data != nullptr),
+        reserve_(size_, context.outputs[of_.at.reserve].data),
         space_(size_, keep_, context.workspace),
-        lengths_(at_.lengths < 0 ? nullptr
-                                 : context.inputs[static_cast<std::size_t>(at_.lengths)]
-                                       .template as<const std::int64_t>()) {}
+        lengths_(of_.lengths()) {}
 
   void run() {
     if (size_.strips > 1 && size_.time > 0)
       for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
-        pack(in(at_.w(layer)), size_.input(layer), packed_w(layer));
-        pack(in(at_.r(layer)), size_.hidden, packed_r(layer));
+        pack(of_.in(of_.at.w(layer)), size_.input(layer), packed_w(layer));
+        pack(of_.in(of_.at.r(layer)), size_.hidden, packed_r(layer));
       }
     for (std::int64_t t = 0; t < size_.time; ++t)
       for (std::int64_t layer = 0; layer < size_.layers; ++layer) step(layer, t);
     for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
       if (lengths_ != nullptr && size_.time > 0) break;  // each row has put its own
-      put(1, layer, 0, hidden_at(layer, size_.time - 1), size_.state());
-      if (size_.has_cell) put(2, layer, 0, cell_at(layer, size_.time - 1), size_.state());
+      put(1, layer, 0, hidden_before(layer, size_.time), size_.state());
+      if (size_.has_cell) put(2, layer, 0, cell_before(layer, size_.time), size_.state());
     }
   }
 
  private:
   static constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 
-  const T* in(std::size_t index) const noexcept {
-    return context_.inputs[index].template as<const T>();
-  }
-  bool is_last(std::int64_t layer) const noexcept { return layer + 1 == size_.layers; }
-
-  // h, and an LSTM's c, after step t; step -1 is the initial state, null for zeros.
+  // h, and an LSTM's c, after step t, and before it: null for an initial state of zeros.
   T* hidden_at(std::int64_t layer, std::int64_t t) const noexcept {
-    if (t < 0) return initial(at_.h0, layer);
-    if (keep_ && !is_last(layer)) return reserve_.hidden_at(layer, t);
+    if (keep_ && !size_.is_last(layer)) return reserve_.hidden_at(layer, t);
     return space_.hidden + ((keep_ ? 0 : 2 * layer) + t % 2) * size_.state();
   }
   T* cell_at(std::int64_t layer, std::int64_t t) const noexcept {
-    if (t < 0) return initial(at_.c0, layer);
     return keep_ ? reserve_.cells_at(layer, t) : space_.cells + layer * size_.state();
   }
-  T* initial(std::int64_t index, std::int64_t layer) const noexcept {
-    if (index < 0) return nullptr;
-    return context_.inputs[static_cast<std::size_t>(index)].template as<T>() +
-           layer * size_.state();
+  const T* hidden_before(std::int64_t layer, std::int64_t t) const noexcept {
+    return t == 0 ? of_.h0(layer) : hidden_at(layer, t - 1);
+  }
+  const T* cell_before(std::int64_t layer, std::int64_t t) const noexcept {
+    return t == 0 ? of_.c0(layer) : cell_at(layer, t - 1);
   }
   // The input of a layer above the first, with dropout.
   T* dropped(std::int64_t layer) const noexcept {
@@ -97,13 +87,12 @@ class Forward {
   // Writes `units` units of a layer's state, from `at` on, to the output; state: null for zeros.
   void put(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
            std::int64_t units) const noexcept {
-    const Buffer& out = context_.outputs[output];
-    if (out.data == nullptr) return;
-    T* const to = out.as<T>() + layer * size_.state() + at;
+    T* const to = of_.last(output, layer);
+    if (to == nullptr) return;
     if (state == nullptr) {
-      std::fill_n(to, units, T(0));
+      std::fill_n(to + at, units, T(0));
     } else {
-      std::copy_n(state + at, units, to);
+      std::copy_n(state + at, units, to + at);
     }
   }
 
@@ -117,7 +106,7 @@ class Forward {
   // Cuts a weight into strips. A piece of a step multiplies by its own columns; contiguous they
   // take less time than gate by gate in the whole weight, with a stride.
   void pack(const T* from, std::int64_t rows, T* packed) const {
-    const RecurrentSizes& size = size_;
+    const RecurrentCut& size = size_;
     Workers::instance().run(size.strips, [&](std::int64_t piece) {
       const std::int64_t unit = piece * size.strip,
                          units = std::min(size.strip, size.hidden - unit);
@@ -138,28 +127,28 @@ class Forward {
   // computes its gates at once: of its results other pieces read only h.
   void step(std::int64_t layer, std::int64_t t) const {
     const std::int64_t width = size_.input(layer);
-    const T* x = layer == 0           ? in(0) + t * width
+    const T* x = layer == 0           ? of_.in(0) + t * width
                  : size_.drops(layer) ? dropped(layer)
                                       : hidden_at(layer - 1, t);
     const std::int64_t x_stride = layer == 0 ? size_.time * width : width;
     const bool has_cell = size_.has_cell;
-    const T* const hidden_before = hidden_at(layer, t - 1);
-    const T* const cell_before = has_cell ? cell_at(layer, t - 1) : nullptr;
+    const T* const hidden_before = this->hidden_before(layer, t);
+    const T* const cell_before = has_cell ? this->cell_before(layer, t) : nullptr;
     T *hidden = hidden_at(layer, t), *cell = has_cell ? cell_at(layer, t) : nullptr;
-    T* sequence = is_last(layer) ? context_.outputs[0].template as<T>() : nullptr;
+    T* sequence = size_.is_last(layer) ? of_.context.outputs[0].template as<T>() : nullptr;
     T* gates = keep_ ? reserve_.gates_at(layer, t) : nullptr;
-    const RecurrentSizes& size = size_;
+    const RecurrentCut& size = size_;
     size.for_step_pieces([&](std::int64_t row, std::int64_t rows, std::int64_t unit,
                              std::int64_t units) {
       const std::int64_t columns = size.parts() * units, step = size.products() * units;
       T* const product = space_.product + size.products() * (unit * size.batch + row * units);
       T* const recurrent = has_cell ? product : product + columns;
       multiply<T>(rows, columns, width, {x + row * x_stride, x_stride},
-                  strip_of(in(at_.w(layer)), packed_w(layer), width, unit, units), product, step,
-                  false);
+                  strip_of(of_.in(of_.at.w(layer)), packed_w(layer), width, unit, units), product,
+                  step, false);
       if (hidden_before != nullptr)
         multiply<T>(rows, columns, size.hidden, {hidden_before + row * size.hidden, size.hidden},
-                    strip_of(in(at_.r(layer)), packed_r(layer), size.hidden, unit, units),
+                    strip_of(of_.in(of_.at.r(layer)), packed_r(layer), size.hidden, unit, units),
                     recurrent, step, has_cell);
       for (std::int64_t b = row; b < row + rows; ++b) {
         const std::int64_t at = b * size.hidden + unit,
@@ -180,10 +169,10 @@ class Forward {
           return of == nullptr ? nullptr : of + elements;
         };
         cell_forward<T>(
-            size.cell,
+            of_.attributes.cell,
             {.product = product + (b - row) * step,
              .recurrent = hidden_before == nullptr ? nullptr : recurrent + (b - row) * step,
-             .bias = in(at_.b(layer)) + unit,
+             .bias = of_.in(of_.at.b(layer)) + unit,
              .cell_before = at_row(cell_before, at),
              .hidden_before = at_row(hidden_before, at),
              .gates = at_row(gates, b * size.gates() + unit),
@@ -204,7 +193,7 @@ class Forward {
           put(1, layer, at, hidden, units);
           if (has_cell) put(2, layer, at, cell, units);
         }
-        if (!is_last(layer) && size.has_dropout)
+        if (!size.is_last(layer) && size.has_dropout)
           drop_row(layer + 1, hidden + at, dropped(layer + 1) + at, units, element);
       }
     });
@@ -213,19 +202,16 @@ class Forward {
   // A layer's input after dropout. `element` counts as core/kernels/recurrent.h says.
   void drop_row(std::int64_t layer, const T* from, T* to, std::int64_t units,
                 std::int64_t element) const noexcept {
-    const auto* draw =
-        context_.inputs[static_cast<std::size_t>(at_.draw)].template as<const std::uint64_t>();
-    drop(from, to, units, attributes_.dropout, draw, layer * kRecurrentLayerElements + element);
+    drop(from, to, units, of_.attributes.dropout, of_.template draw<std::uint64_t>(),
+         layer * kRecurrentLayerElements + element);
   }
 
-  const KernelContext& context_;
-  const RecurrentAttributes& attributes_;
-  RecurrentSizes size_;
-  RecurrentOperands at_;
-  bool keep_;
-  RecurrentReserve<T> reserve_;
-  ForwardSpace<T> space_;
-  const std::int64_t* lengths_;
+  const RecurrentCall<T> of_;
+  const RecurrentCut size_;
+  const bool keep_;
+  const RecurrentReserve<T> reserve_;
+  const ForwardSpace<T> space_;
+  const std::int64_t* const lengths_;
 };
 
 }  // namespace
@@ -237,7 +223,7 @@ Status recurrent(const KernelContext& context) {
 
 MemoryNeeds recurrent_memory(const MemoryQuery& query) {
   const auto& attributes = query.attribute<RecurrentAttributes>();
-  const RecurrentSizes size(query.inputs[0].shape, attributes);
+  const RecurrentCut size(query.inputs[0], attributes);
   const bool keep = query.wants(RecurrentOperands(attributes).reserve);
   const auto needs = [&](auto type) -> MemoryNeeds {
     using T = decltype(type);

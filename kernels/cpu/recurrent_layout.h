@@ -8,8 +8,8 @@
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/pieces.h"
 
-// The sizes of a stack of recurrent layers and the layout of its pieces. Inside, everything is
-// time-major: row t * batch + b.
+// How the CPU cuts the work of a stack of recurrent layers, and the layout of its pieces. Inside,
+// everything is time-major: row t * batch + b.
 //
 // Forward goes step by step through all layers. Backward takes the sequence in chunks of steps,
 // each through all layers. So its workspace does not grow with the sequence, and a chunk's
@@ -17,53 +17,36 @@
 // steps.
 namespace ebb::cpu {
 
-struct RecurrentSizes {
-  std::int64_t batch, time, in, hidden, layers;
-  RecurrentCell cell;
-  bool has_cell, has_state, has_dropout;
+struct RecurrentCut : RecurrentSizes {
   std::int64_t chunk;  // steps
   std::int64_t strip;  // hidden units that one piece of a step computes: its columns of all gates
   std::int64_t strips;
-  std::int64_t rows;  // of the batch in one piece of a step
-  std::int64_t row_blocks;
+  std::int64_t block;  // rows of the batch in one piece of a step
+  std::int64_t blocks;
 
-  RecurrentSizes(const Shape& x, const RecurrentAttributes& attributes) noexcept
-      : batch(x[0]),
-        time(x[1]),
-        in(x[2]),
-        hidden(attributes.hidden),
-        layers(attributes.layers),
-        cell(attributes.cell),
-        has_cell(attributes.has_cell()),
-        has_state(attributes.has_state != 0),
-        has_dropout(attributes.dropout > 0) {
+  RecurrentCut(const Spec& x, const RecurrentAttributes& attributes) noexcept
+      : RecurrentSizes(x, attributes) {
     constexpr std::int64_t kChunkRows = 512, kStripUnits = 64, kRows = 32;
     chunk = std::max<std::int64_t>(
         1, std::min(time, divide_up(kChunkRows, std::max<std::int64_t>(1, batch))));
     strips = std::max<std::int64_t>(1, divide_up(hidden, kStripUnits));
     strip = round_up(std::max<std::int64_t>(1, divide_up(hidden, strips)), 16);
-    row_blocks = std::max<std::int64_t>(1, divide_up(batch, kRows));
-    rows = divide_up(batch, row_blocks);
+    blocks = std::max<std::int64_t>(1, divide_up(batch, kRows));
+    block = divide_up(batch, blocks);
   }
 
   // The number of columns of W and of R for each hidden unit. The bias and the kept gates have
   // four.
   std::int64_t parts() const noexcept { return has_cell ? 4 : 3; }
-  std::int64_t columns() const noexcept { return parts() * hidden; }
-  std::int64_t gates() const noexcept { return 4 * hidden; }
   // A step's products: an LSTM's are added up, a GRU's side by side.
   std::int64_t products() const noexcept { return has_cell ? 4 : 6; }
-  std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
-  std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
-  // Dropout is applied to the inputs of the layers above the first.
-  bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
 
   // Calls body(row, rows, unit, units) for each piece of a step, over all threads.
   template <class Body>
   void for_step_pieces(const Body& body) const {
-    Workers::instance().run(row_blocks * strips, [&](std::int64_t piece) {
-      const std::int64_t row = piece / strips * rows, unit = piece % strips * strip;
-      body(row, std::min(rows, batch - row), unit, std::min(strip, hidden - unit));
+    Workers::instance().run(blocks * strips, [&](std::int64_t piece) {
+      const std::int64_t row = piece / strips * block, unit = piece % strips * strip;
+      body(row, std::min(block, batch - row), unit, std::min(strip, hidden - unit));
     });
   }
   // Calls body(offset in time-major rows, offset in [batch, time, width]) for each row of some

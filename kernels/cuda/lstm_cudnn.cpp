@@ -46,12 +46,12 @@ Status swap_axes(cudaStream_t stream, const T* from, T* to, std::int64_t outer, 
 template <class T>
 Status to_time_major(const RecurrentCall<T>& of, const T* from, T* to,
                      std::int64_t width) noexcept {
-  return swap_axes(of.stream(), from, to, of.size.batch, of.size.time, width);
+  return swap_axes(stream_of(of.context), from, to, of.size.batch, of.size.time, width);
 }
 template <class T>
 Status from_time_major(const RecurrentCall<T>& of, const T* from, T* to,
                        std::int64_t width) noexcept {
-  return swap_axes(of.stream(), from, to, of.size.time, of.size.batch, width);
+  return swap_axes(stream_of(of.context), from, to, of.size.time, of.size.batch, width);
 }
 
 // Packs a layer's W [in, 4 hidden], R [hidden, 4 hidden], b [4 hidden]; the second biases become
@@ -62,12 +62,12 @@ Status pack_weights(const RecurrentCall<T>& of, std::int64_t layer, const CudnnW
   const RecurrentSizes& size = of.size;
   const std::size_t bias_bytes = static_cast<std::size_t>(size.gates()) * sizeof(T);
   T* const packed = reinterpret_cast<T*>(space);
-  EBB_TRY(swap_axes(of.stream(), of.in(of.at.w(layer)), packed + at.w, size.input(layer),
+  EBB_TRY(swap_axes(stream_of(of.context), of.in(of.at.w(layer)), packed + at.w, size.input(layer),
                     size.gates(), 1));
-  EBB_TRY(
-      swap_axes(of.stream(), of.in(of.at.r(layer)), packed + at.r, size.hidden, size.gates(), 1));
-  EBB_TRY(copy(of.stream(), packed + at.b, of.in(of.at.b(layer)), bias_bytes));
-  return clear(of.stream(), packed + at.second_b, bias_bytes);
+  EBB_TRY(swap_axes(stream_of(of.context), of.in(of.at.r(layer)), packed + at.r, size.hidden,
+                    size.gates(), 1));
+  EBB_TRY(copy(stream_of(of.context), packed + at.b, of.in(of.at.b(layer)), bias_bytes));
+  return clear(stream_of(of.context), packed + at.second_b, bias_bytes);
 }
 
 template <class T>
@@ -86,7 +86,7 @@ Status run_forward(const KernelContext& context, const Layers& layers,
   for (std::int64_t layer = 0; layer < size.layers; ++layer) {
     if (size.drops(layer)) {
       T* const dropped = keep ? space.hidden[0] : hidden(layer - 1);
-      EBB_TRY(of.drop_layer(x, dropped, layer, true));
+      EBB_TRY(drop_layer(of, x, dropped, layer, true));
       x = dropped;
     }
     EBB_TRY(pack_weights(of, layer, layers[layer].weights(), space.weights));
@@ -114,7 +114,8 @@ class Backward {
     EBB_TRY(to_time_major<T>(of_, of_.sequence, space_.y, size.hidden));
     T* const dy = d_output(size.layers - 1);
     if (of_.d_sequence == nullptr) {
-      EBB_TRY(clear(of_.stream(), dy, static_cast<std::size_t>(size.steps()) * sizeof(T)));
+      EBB_TRY(
+          clear(stream_of(of_.context), dy, static_cast<std::size_t>(size.steps()) * sizeof(T)));
     } else {
       EBB_TRY(to_time_major<T>(of_, of_.d_sequence, dy, size.hidden));
     }
@@ -139,8 +140,8 @@ class Backward {
     EBB_TRY(pack_weights<T>(of_, layer, as.weights(), space_.weights));
     std::byte* reserve = reserve_.of(layer);
     if (space_.reserve != nullptr) {
-      EBB_TRY(
-          copy(of_.stream(), space_.reserve, reserve, CudnnLayerBytes(size, layer, true).reserve));
+      EBB_TRY(copy(stream_of(of_.context), space_.reserve, reserve,
+                   CudnnLayerBytes(size, layer, true).reserve));
       reserve = space_.reserve;
     }
     T* const dx = d_output(layer - 1);
@@ -149,7 +150,7 @@ class Backward {
                              of_.state_gradient(of_.at.h0, layer), of_.c0(layer),
                              of_.of_layer(of_.d_cell, layer), of_.state_gradient(of_.at.c0, layer),
                              space_.weights, space_.work, reserve));
-    if (size.drops(layer)) EBB_TRY(of_.drop_layer(dx, dx, layer, true));
+    if (size.drops(layer)) EBB_TRY(drop_layer(of_, dx, dx, layer, true));
     return weight_gradients(layer, reserve);
   }
 
@@ -163,20 +164,21 @@ class Backward {
     if (layer == 0) {
       EBB_TRY(to_time_major<T>(of_, of_.in(0), space_.x, size.in));
     } else if (size.drops(layer)) {
-      EBB_TRY(of_.drop_layer(output(layer - 1), space_.x, layer, true));
+      EBB_TRY(drop_layer(of_, output(layer - 1), space_.x, layer, true));
     } else {
       x = output(layer - 1);
     }
-    EBB_TRY(clear(of_.stream(), space_.d_weights, as.weight_bytes()));
+    EBB_TRY(clear(stream_of(of_.context), space_.d_weights, as.weight_bytes()));
     EBB_TRY(as.backward_weights(handle_, x, of_.h0(layer), output(layer), space_.d_weights,
                                 space_.work, reserve));
     const CudnnWeights& at = as.weights();
     const T* const packed = reinterpret_cast<const T*>(space_.d_weights);
     if (dw != nullptr)
-      EBB_TRY(swap_axes(of_.stream(), packed + at.w, dw, size.gates(), size.input(layer), 1));
+      EBB_TRY(
+          swap_axes(stream_of(of_.context), packed + at.w, dw, size.gates(), size.input(layer), 1));
     if (dr != nullptr)
-      EBB_TRY(swap_axes(of_.stream(), packed + at.r, dr, size.gates(), size.hidden, 1));
-    return copy(of_.stream(), db, packed + at.b,
+      EBB_TRY(swap_axes(stream_of(of_.context), packed + at.r, dr, size.gates(), size.hidden, 1));
+    return copy(stream_of(of_.context), db, packed + at.b,
                 static_cast<std::size_t>(size.gates()) * sizeof(T));
   }
 

@@ -16,7 +16,7 @@ class Backward {
         space_(of_.size, context.destroys(kRecurrentBackwardReserve), 0, context.workspace) {}
 
   Status run() const noexcept {
-    if (of_.size.rows() == 0) return of_.without_steps();
+    if (of_.size.rows() == 0) return gradients_without_steps(of_);
     const std::int64_t lowest = of_.lowest_layer();
     for (std::int64_t layer = of_.size.layers - 1; layer >= lowest; --layer)
       EBB_TRY(run_layer(layer, layer == lowest));
@@ -44,8 +44,8 @@ class Backward {
     EBB_TRY(run_steps(layer));
     const RecurrentSizes& size = of_.size;
     if (T* const db = of_.gradient(of_.at.b(layer))) {
-      EBB_TRY(
-          column_sum<T>(of_.stream(), d_gates(layer), db, size.rows(), size.gates(), space_.work));
+      EBB_TRY(column_sum<T>(stream_of(of_.context), d_gates(layer), db, size.rows(), size.gates(),
+                            space_.work));
       if (!size.has_cell) EBB_TRY(swap_last_gates(db));
     }
     if (T* const dw = of_.gradient(of_.at.w(layer))) {
@@ -66,7 +66,7 @@ class Backward {
         EBB_TRY(multiply(layer == 0 ? Products::kFirstInputOfN : Products::kInputOfN,
                          d_gates(layer) + 3 * size.hidden,
                          of_.in(of_.at.w(layer)) + 2 * size.hidden, dx, true));
-      if (size.drops(layer)) EBB_TRY(of_.drop_layer(dx, dx, layer, false));
+      if (size.drops(layer)) EBB_TRY(drop_layer(of_, dx, dx, layer, false));
     }
     T* const dr = of_.gradient(of_.at.r(layer));
     return dr == nullptr ? Status{} : recurrent_gradient(layer, dr);
@@ -77,9 +77,9 @@ class Backward {
   Status swap_last_gates(T* db) const noexcept {
     const std::int64_t hidden = of_.size.hidden;
     const std::size_t bytes = static_cast<std::size_t>(hidden) * sizeof(T);
-    EBB_TRY(copy(of_.stream(), space_.d_hidden, db + 2 * hidden, bytes));
-    EBB_TRY(copy(of_.stream(), db + 2 * hidden, db + 3 * hidden, bytes));
-    return copy(of_.stream(), db + 3 * hidden, space_.d_hidden, bytes);
+    EBB_TRY(copy(stream_of(of_.context), space_.d_hidden, db + 2 * hidden, bytes));
+    EBB_TRY(copy(stream_of(of_.context), db + 2 * hidden, db + 3 * hidden, bytes));
+    return copy(stream_of(of_.context), db + 3 * hidden, space_.d_hidden, bytes);
   }
 
   // Computes d_gates of all steps, from the last to the first, and the gradients of the initial
@@ -110,7 +110,7 @@ class Backward {
         state_before = values_at(states, t - 1);
       }
       d_carried = {t > 0 ? space_.d_carried : nullptr, size.hidden};
-      EBB_TRY(cell_backward<T>(of_.stream(), size,
+      EBB_TRY(cell_backward<T>(stream_of(of_.context), size,
                                {.gates = values_at(gates, t),
                                 .cell = values_at(cells, t),
                                 .cell_before = cell_before,
@@ -132,7 +132,7 @@ class Backward {
       d_hidden = {d_hidden_before, size.hidden};
     }
     if (lengths != nullptr && dh0 != nullptr)
-      return gradient_of_unused_state<T>(of_.stream(), size, lengths, d_last_hidden, dh0);
+      return gradient_of_unused_state<T>(stream_of(of_.context), size, lengths, d_last_hidden, dh0);
     return {};
   }
 
@@ -145,9 +145,10 @@ class Backward {
     const T* const h0 = of_.h0(layer);
     if (h0 != nullptr) EBB_TRY(multiply(Products::kFirstRecurrent, h0, d_gates(layer), dr));
     const std::size_t row = static_cast<std::size_t>(size.gates()) * sizeof(T);
-    EBB_TRY(answer(cudaMemset2DAsync(d_gates(layer), static_cast<std::size_t>(size.time) * row, 0,
-                                     row, static_cast<std::size_t>(size.batch), of_.stream()),
-                   "memory could not be cleared"));
+    EBB_TRY(
+        answer(cudaMemset2DAsync(d_gates(layer), static_cast<std::size_t>(size.time) * row, 0, row,
+                                 static_cast<std::size_t>(size.batch), stream_of(of_.context)),
+               "memory could not be cleared"));
     return multiply(Products::kRecurrent, hidden(layer), d_gates(layer) + size.gates(), dr,
                     h0 != nullptr);
   }
@@ -156,7 +157,7 @@ class Backward {
     x = layer == 0 ? of_.in(0) : reserve_.hidden(layer - 1);
     if (!of_.size.drops(layer)) return {};
     T* const dropped = below(layer);
-    const Status status = of_.drop_layer(x, dropped, layer, false);
+    const Status status = drop_layer(of_, x, dropped, layer, false);
     x = dropped;
     return status;
   }

@@ -44,15 +44,15 @@ class Forward {
     const T *h0 = of_.h0(layer), *c0 = of_.c0(layer);
     if (size.time == 0) {
       const std::size_t bytes = static_cast<std::size_t>(size.state()) * sizeof(T);
-      EBB_TRY(copy(of_.stream(), of_.last(1, layer), h0, bytes));
-      return has_cell ? copy(of_.stream(), of_.last(2, layer), c0, bytes) : Status{};
+      EBB_TRY(copy(stream_of(of_.context), of_.last(1, layer), h0, bytes));
+      return has_cell ? copy(stream_of(of_.context), of_.last(2, layer), c0, bytes) : Status{};
     }
     const T* x = of_.in(0);
     if (layer > 0) EBB_TRY(input_from_below(layer, x));
     T* const gates = keep_ ? reserve_.gates(layer) : space_.gates;
     EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, x,
                      of_.in(of_.at.w(layer)), gates));
-    const Steps<T> gate_steps = all_steps(gates, size, size.gate_row(keep_));
+    const Steps<T> gate_steps = all_steps(gates, size, gate_row(size, keep_));
     const Steps<Accumulate<T>> cells = !has_cell ? Steps<Accumulate<T>>{}
                                        : keep_ ? all_steps(reserve_.cells(layer), size, size.hidden)
                                                : one_step(space_.cells, size.hidden);
@@ -66,7 +66,7 @@ class Forward {
                          of_.in(of_.at.r(layer)), has_cell ? gate_steps.at(t) : space_.recurrent,
                          has_cell));
       T* const recurrent = h.data == nullptr ? nullptr : space_.recurrent;
-      EBB_TRY(cell_forward<T>(of_.stream(), size,
+      EBB_TRY(cell_forward<T>(stream_of(of_.context), size,
                               {.gates = rows_at(gate_steps, t),
                                .recurrent = recurrent,
                                .bias = of_.in(of_.at.b(layer)),
@@ -92,7 +92,7 @@ class Forward {
     if (!of_.size.drops(layer)) return {};
     T* const dropped = keep_ ? space_.hidden[0] : below;
     x = dropped;
-    return of_.drop_layer(below, dropped, layer, false);
+    return drop_layer(of_, below, dropped, layer, false);
   }
 
   const RecurrentCall<T> of_;

@@ -6,14 +6,6 @@
 
 namespace ebb::cuda {
 
-struct DenseSizes {
-  std::int64_t rows = 1, in, out;
-
-  DenseSizes(const Spec& x, const Spec& w) noexcept : in(w.shape.dim(0)), out(w.shape.dim(1)) {
-    for (int axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= x.shape.dim(axis);
-  }
-};
-
 // A batched matmul. The longest batch axis becomes one product, launched once for each position in
 // the other axes. There are other axes only if the two factors broadcast along different ones.
 class MatmulProduct {

@@ -7,7 +7,7 @@ RecurrentForwardProducts::RecurrentForwardProducts(const RecurrentSizes& size, b
   if (size.rows() == 0) return;
   const auto input = [&](std::int64_t width) {
     ProductShape shape = dense_product(size.dtype, size.rows(), size.columns(), width);
-    shape.c_stride = size.gate_row(keep);
+    shape.c_stride = gate_row(size, keep);
     return shape;
   };
   const auto step = [&](std::int64_t hidden_stride) {

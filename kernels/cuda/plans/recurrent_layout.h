@@ -25,35 +25,10 @@
 
 namespace ebb::cuda {
 
-struct RecurrentSizes {
-  DType dtype;
-  std::int64_t batch, time, in, hidden, layers;
-  bool has_cell, has_state, has_dropout, has_lengths;
-
-  RecurrentSizes(const Spec& x, const RecurrentAttributes& attributes) noexcept
-      : dtype(x.dtype),
-        batch(x.shape.dim(0)),
-        time(x.shape.dim(1)),
-        in(x.shape.dim(2)),
-        hidden(attributes.hidden),
-        layers(attributes.layers),
-        has_cell(attributes.has_cell()),
-        has_state(attributes.has_state != 0),
-        has_dropout(attributes.dropout > 0 && attributes.layers > 1),
-        has_lengths(attributes.has_lengths != 0) {}
-
-  std::int64_t columns() const noexcept { return (has_cell ? 4 : 3) * hidden; }  // of W and R
-  std::int64_t gates() const noexcept { return 4 * hidden; }  // kept per row; also of b
-  // Elements from a step's gates to the next step's in forward, with a reserve and without.
-  std::int64_t gate_row(bool keep) const noexcept { return keep ? gates() : columns(); }
-  std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
-  std::int64_t rows() const noexcept { return batch * time; }
-  std::int64_t steps() const noexcept { return rows() * hidden; }  // elements of all steps' h
-  std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
-  // Dropout is applied to the inputs of the layers above the first.
-  bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
-  bool is_last(std::int64_t layer) const noexcept { return layer + 1 == layers; }
-};
+// Elements from a step's gates to the next step's in forward, with a reserve and without.
+inline std::int64_t gate_row(const RecurrentSizes& size, bool keep) noexcept {
+  return keep ? size.gates() : size.columns();
+}
 
 // Rows of a batch, step by step.
 template <class T>

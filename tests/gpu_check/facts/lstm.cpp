@@ -170,7 +170,7 @@ Json lstm_workspaces(Gpu& gpu) {
     for (const DType dtype : kDtypes)
       for (const bool training : {true, false})
         for (std::int64_t layer = 0; layer < std::min(stack.layers, 2); ++layer) {
-          const cuda::RecurrentSizes size(input_of(stack, dtype), attributes_of(stack));
+          const RecurrentSizes size(input_of(stack, dtype), attributes_of(stack));
           const cuda::CudnnLayerBytes declared(size, layer, training);
           cuda::CudnnLayer described(size, size.input(layer));
           const bool is_within = described.describe(

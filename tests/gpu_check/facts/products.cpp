@@ -40,7 +40,7 @@ struct Asked {
 
 std::vector<Asked> products_of(const DenseLayer& layer, DType dtype) {
   const Spec x{dtype, {layer.rows, layer.in}}, w{dtype, {layer.in, layer.out}};
-  const cuda::DenseSizes size(x, w);
+  const DenseSizes size(x, w);
   return {{layer.example, "y = x w", cuda::forward_product(dtype, size),
            layer.relu ? Epilogue::bias_relu : Epilogue::bias},
           {layer.example, "dw = x^T dy", cuda::weight_product(dtype, size), Epilogue::column_sums},
@@ -50,7 +50,7 @@ std::vector<Asked> products_of(const DenseLayer& layer, DType dtype) {
 // The matrix products that ebb composes an LSTM of.
 std::vector<Asked> products_of(const LstmStack& stack, DType dtype) {
   const RecurrentAttributes attributes{.layers = stack.layers, .hidden = stack.hidden};
-  const cuda::RecurrentSizes size({dtype, {stack.batch, stack.time, stack.in}}, attributes);
+  const RecurrentSizes size({dtype, {stack.batch, stack.time, stack.in}}, attributes);
   std::vector<Asked> all;
   const auto add = [&](const auto& products, const char* pass) {
     for (std::size_t i = 0; i < products.shapes.size(); ++i)
