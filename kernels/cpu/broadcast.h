@@ -3,6 +3,13 @@
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 
+// Stands before a loop over arrays that are the same or apart, never shifted.
+#if defined(__clang__)
+#define EBB_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EBB_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+
 namespace ebb::cpu {
 
 // Calls body(from, first, count) for the rows of a walk, or parts of a single row: the offsets in
@@ -39,13 +46,8 @@ inline void zip_run(F f, const A* a, const B* b, Out* out, std::int64_t count) n
       convert_run(x, out + i, n);
     }
   } else if constexpr (kExact<F>) {
-    // In place or apart, never shifted: iterations do not depend on each other.
     const T first_a = *a, first_b = *b;
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+    EBB_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < count; ++i)
       out[i] = f(kOneA ? first_a : a[i], kOneB ? first_b : b[i]);
   } else {

@@ -11,11 +11,7 @@ using Flag = std::uint8_t;
 
 template <class T, class F>
 void each(const T* a, const T* b, Flag* out, std::int64_t count, F f) noexcept {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+  EBB_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Flag>(f(a[i], b[i]));
 }
 

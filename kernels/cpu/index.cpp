@@ -48,6 +48,45 @@ void for_axis_parts(const IndexedAxis& axis, std::int64_t chosen, const Body& bo
   });
 }
 
+// Copies what `chosen` indices per outer position choose of the axis: an index is for a whole row
+// of neighbours, or (kEach) for one element.
+template <bool kEach>
+Status choose(const KernelContext& context, std::int64_t chosen) {
+  const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
+  const std::int64_t inner = kEach ? axis.inner : 1;
+  const std::int64_t unit =
+      (kEach ? 1 : axis.inner) * static_cast<std::int64_t>(size_of(in.spec.dtype));
+  OutOfRange out_of_range;
+  const auto* from = in.as<const std::byte>();
+  auto* to = out.as<std::byte>();
+  return for_indices(indices, [&](const auto* index) {
+    with_width(unit, [&](auto width) {
+      const auto bytes = static_cast<std::size_t>(width > 0 ? width : unit);
+      for_pieces(axis.outer * chosen, rows_per_piece(kEach ? inner : unit / 4),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end;) {
+                     const std::int64_t outer = row / chosen, first = outer * chosen;
+                     const std::int64_t last = std::min(end, first + chosen);
+                     const std::byte* const own = from + outer * axis.size * inner * unit;
+                     for (; row < last; ++row)
+                       for (std::int64_t i = 0; i < inner; ++i) {
+                         const auto at = static_cast<std::int64_t>(
+                             index[kEach ? row * inner + i : row - first]);
+                         std::byte* const target = to + (row * inner + i) * unit;
+                         if (at >= 0 && at < axis.size)
+                           std::memcpy(target, own + (at * inner + i) * unit, bytes);
+                         else
+                           out_of_range.note();
+                       }
+                   }
+                 });
+    });
+    return out_of_range.after({});
+  });
+}
+
 // The gradient of a kernel that chooses elements of its input 0 by its input 1: out = zeros like
 // input 2 (no data), to which add(index, values, own, part) adds the values that belong into the
 // part, and returns their number. `values` and `own` are the parts' outer position of input 0 and
@@ -77,34 +116,7 @@ Status add_chosen(const KernelContext& context, std::int64_t chosen, const Add& 
 }  // namespace
 
 Status index_select(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
-  const std::int64_t chosen = indices.elements();
-  const std::int64_t part = axis.inner * static_cast<std::int64_t>(size_of(in.spec.dtype));
-  if (out.elements() == 0) return {};
-  OutOfRange out_of_range;
-  const auto* from = in.as<const std::byte>();
-  auto* to = out.as<std::byte>();
-  return for_indices(indices, [&](const auto* index) {
-    with_width(part, [&](auto width) {
-      const auto bytes = static_cast<std::size_t>(width > 0 ? width : part);
-      for_pieces(axis.outer * chosen, rows_per_piece(part / 4),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end;) {
-                     const std::int64_t outer = i / chosen, first = outer * chosen;
-                     const std::byte* const own = from + outer * axis.size * part;
-                     for (const std::int64_t last = std::min(end, first + chosen); i < last; ++i) {
-                       const auto at = static_cast<std::int64_t>(index[i - first]);
-                       if (at >= 0 && at < axis.size)
-                         std::memcpy(to + i * part, own + at * part, bytes);
-                       else
-                         out_of_range.note();
-                     }
-                   }
-                 });
-    });
-    return out_of_range.after({});
-  });
+  return choose<false>(context, context.inputs[1].elements());
 }
 
 Status index_select_backward(const KernelContext& context) {
@@ -126,39 +138,8 @@ Status index_select_backward(const KernelContext& context) {
 }
 
 Status gather(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  if (out.elements() == 0) return {};
-  const auto& attributes = context.attribute<IndexAttributes>();
-  const IndexedAxis axis(in.spec.shape, attributes), chosen(out.spec.shape, attributes);
-  const auto element = static_cast<std::int64_t>(size_of(in.spec.dtype));
-  OutOfRange out_of_range;
-  const auto* from = in.as<const std::byte>();
-  auto* to = out.as<std::byte>();
-  return for_indices(indices, [&](const auto* index) {
-    with_width(element, [&](auto width) {
-      const auto bytes = static_cast<std::size_t>(width > 0 ? width : element);
-      const std::int64_t inner = axis.inner;
-      // A row is the elements at one index of the axis.
-      for_pieces(axis.outer * chosen.size, rows_per_piece(inner),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end;) {
-                     const std::int64_t outer = row / chosen.size;
-                     const std::int64_t last = std::min(end, (outer + 1) * chosen.size);
-                     const std::byte* const own = from + outer * axis.size * inner * element;
-                     for (; row < last; ++row)
-                       for (std::int64_t i = 0; i < inner; ++i) {
-                         const auto at = static_cast<std::int64_t>(index[row * inner + i]);
-                         std::byte* const target = to + (row * inner + i) * element;
-                         if (at >= 0 && at < axis.size)
-                           std::memcpy(target, own + (at * inner + i) * element, bytes);
-                         else
-                           out_of_range.note();
-                       }
-                   }
-                 });
-    });
-    return out_of_range.after({});
-  });
+  const IndexedAxis chosen(context.outputs[0].spec.shape, context.attribute<IndexAttributes>());
+  return choose<true>(context, chosen.size);
 }
 
 Status gather_backward(const KernelContext& context) {

@@ -14,11 +14,7 @@ using Loop = void (*)(const T* a, const T* b, T* out, std::int64_t count) noexce
 
 template <class T, IntegerOperation operation>
 void each(const T* a, const T* b, T* out, std::int64_t count) noexcept {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+  EBB_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) out[i] = OnIntegers<T>{operation}(a[i], b[i]);
 }
 

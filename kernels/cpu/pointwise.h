@@ -15,11 +15,7 @@ void map_run(F f, const S* in, S* out, std::int64_t count) noexcept {
       map_run(f, x, y, n);
     });
   } else if constexpr (kExact<F>) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+    EBB_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
   } else {
     std::int64_t i = 0;

@@ -25,6 +25,17 @@ void for_position_rows(const PoolLayout& of, const Body& body) {
             [&](std::int64_t row) { body(row / of.places[0], row % of.places[0]); });
 }
 
+// Clears a gradient of the images, then calls body(plane, i) for each row of output positions. A
+// piece is some planes.
+template <class T, class Body>
+void for_gradient_rows(const PoolLayout& of, T* out, const Body& body) {
+  for_pieces(of.planes, rows_per_piece(of.pixels()), [&](std::int64_t begin, std::int64_t end) {
+    std::fill(out + begin * of.pixels(), out + end * of.pixels(), T{});
+    for (std::int64_t plane = begin; plane < end; ++plane)
+      for (std::int64_t i = 0; i < of.places[0]; ++i) body(plane, i);
+  });
+}
+
 // Calls edge(j) for each output position of a row whose window reaches beyond the images' width.
 // Calls inside(begin, end, left, stride) for ranges of the others: the first window begins at
 // column `left`, the next ones a stride further each. Positions come in order. Common strides are
@@ -97,24 +108,17 @@ Status max_pool(const KernelContext& context) {
   });
 }
 
-// A piece is some planes.
 Status max_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1], &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
   return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_pieces(of.planes, rows_per_piece(of.pixels()), [&](std::int64_t begin, std::int64_t end) {
-      std::fill(out.as<T>() + begin * of.pixels(), out.as<T>() + end * of.pixels(), T{});
-      for (std::int64_t plane = begin; plane < end; ++plane) {
-        const T *pixels = x.as<const T>() + plane * of.pixels(),
-                *from = dy.as<const T>() + plane * of.windows();
-        T* to = out.as<T>() + plane * of.pixels();
-        for (std::int64_t i = 0; i < of.places[0]; ++i)
-          for_largest(of, pixels, i, [=](std::int64_t j, std::int64_t best) {
-            to[best] += from[i * of.places[1] + j];
-          });
-      }
+    for_gradient_rows(of, out.as<T>(), [&](std::int64_t plane, std::int64_t i) {
+      const T* from = dy.as<const T>() + plane * of.windows() + i * of.places[1];
+      T* to = out.as<T>() + plane * of.pixels();
+      for_largest(of, x.as<const T>() + plane * of.pixels(), i,
+                  [=](std::int64_t j, std::int64_t best) { to[best] += from[j]; });
     });
   });
 }
@@ -160,37 +164,31 @@ Status avg_pool_backward(const KernelContext& context) {
   const PoolLayout of = layout_of(context, x, dy);
   return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_pieces(of.planes, rows_per_piece(of.pixels()), [&](std::int64_t begin, std::int64_t end) {
-      std::fill(out.as<T>() + begin * of.pixels(), out.as<T>() + end * of.pixels(), T{});
-      for (std::int64_t plane = begin; plane < end; ++plane) {
-        const T* from = dy.as<const T>() + plane * of.windows();
-        T* to = out.as<T>() + plane * of.pixels();
-        for (std::int64_t i = 0; i < of.places[0]; ++i) {
-          const PoolRange rows = of.window(0, i);
-          const T* gradients = from + i * of.places[1];
-          for_positions(
-              of,
-              [&](std::int64_t j) {
-                const PoolRange columns = of.window(1, j);
-                const T part = gradients[j] / static_cast<T>(of.count(i, j));
-                for (std::int64_t row = rows.begin; row < rows.end; ++row)
-                  for (std::int64_t column = columns.begin; column < columns.end; ++column)
-                    to[row * of.size[1] + column] += part;
-              },
-              [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
-                T parts[kTogether];
-                const std::int64_t count = end - begin;
-                const T elements = static_cast<T>(of.count(i, begin));
-                for (std::int64_t j = 0; j < count; ++j) parts[j] = gradients[begin + j] / elements;
-                // From the right, so that a pixel adds its parts in the order of the windows.
-                for (std::int64_t row = rows.begin; row < rows.end; ++row)
-                  for (std::int64_t column = of.attributes.kernel[1]; column-- > 0;) {
-                    T* at = to + row * of.size[1] + left + column;
-                    for (std::int64_t j = 0; j < count; ++j) at[j * stride] += parts[j];
-                  }
-              });
-        }
-      }
+    for_gradient_rows(of, out.as<T>(), [&](std::int64_t plane, std::int64_t i) {
+      const T* gradients = dy.as<const T>() + plane * of.windows() + i * of.places[1];
+      T* to = out.as<T>() + plane * of.pixels();
+      const PoolRange rows = of.window(0, i);
+      for_positions(
+          of,
+          [&](std::int64_t j) {
+            const PoolRange columns = of.window(1, j);
+            const T part = gradients[j] / static_cast<T>(of.count(i, j));
+            for (std::int64_t row = rows.begin; row < rows.end; ++row)
+              for (std::int64_t column = columns.begin; column < columns.end; ++column)
+                to[row * of.size[1] + column] += part;
+          },
+          [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
+            T parts[kTogether];
+            const std::int64_t count = end - begin;
+            const T elements = static_cast<T>(of.count(i, begin));
+            for (std::int64_t j = 0; j < count; ++j) parts[j] = gradients[begin + j] / elements;
+            // From the right, so that a pixel adds its parts in the order of the windows.
+            for (std::int64_t row = rows.begin; row < rows.end; ++row)
+              for (std::int64_t column = of.attributes.kernel[1]; column-- > 0;) {
+                T* at = to + row * of.size[1] + left + column;
+                for (std::int64_t j = 0; j < count; ++j) at[j * stride] += parts[j];
+              }
+          });
     });
   });
 }

@@ -12,11 +12,7 @@ using Flag = std::uint8_t;
 template <class W>
 void choose_run(const Flag* condition, const W* a, const W* b, W* out,
                 std::int64_t count) noexcept {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+  EBB_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) {
     const W x = a[i], y = b[i];  // both, so that there is no branch
     out[i] = condition[i] != 0 ? x : y;
