@@ -3,18 +3,21 @@
 
 #include <sys/mman.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <new>
 #include <random>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ebb/benchmarks/fragmentation/recorded_training.h"
+#include "ebb/core/memory/recording.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/eager/no_grad.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/optim/adam.h"
 
 namespace ebb::benchmarks {
 
@@ -195,26 +198,52 @@ inline Workload random_lengths() {
   return workload;
 }
 
-inline Workload recorded_training() {
-  Workload workload{
-      "recorded", "300 eager training steps of ebb, with evaluations, as recorded", {}};
-  PageVector<std::uint32_t> live;
-  for (const std::uint8_t step : kRecordedSteps) {
-    for (std::string_view script = kRecordedScripts[step]; !script.empty();) {
-      const bool is_free = script.front() == '-';
-      if (is_free) script.remove_prefix(1);
-      std::size_t number = 0;
-      const auto end = std::from_chars(script.data(), script.data() + script.size(), number).ptr;
-      script.remove_prefix(static_cast<std::size_t>(end - script.data()) + 1);  // and a space
-      if (is_free) {
-        const auto block = live.end() - 1 - static_cast<std::ptrdiff_t>(number);
-        workload.free(*block);
-        live.erase(block);
-      } else {
-        live.push_back(workload.allocate(number));
-      }
+/// A device's memory events, blocks rounded as they were allocated.
+inline void add(const std::vector<memory::RecordedEvent>& events, Workload& workload) {
+  std::map<const void*, std::uint32_t> live;
+  for (const memory::RecordedEvent& event : events) {
+    if (event.kind == memory::EventKind::allocate) {
+      const auto [place, is_new] = live.try_emplace(event.address, workload.blocks);
+      if (is_new)
+        workload.allocate(event.bytes);
+      else  // another category of the same block
+        workload.events.back().bytes += event.bytes;
+    } else if (event.kind == memory::EventKind::free) {
+      if (const auto node = live.extract(event.address)) workload.free(node.mapped());
     }
   }
+}
+
+/// Ten epochs of a Forecaster with Adam, whose last batch is smaller, over 16, 32, ... 192 time
+/// steps. Keeps every loss. After an epoch come four evaluations, and at times a copy of the
+/// parameters that replaces the one before.
+inline Workload recorded_training() {
+  Workload workload{"recorded", "300 eager training steps of ebb, with evaluations", {}};
+  const Device device = Device::simulated("cpu", std::size_t{1} << 40);
+  const memory::Recording recording(device, {.max_events = 100'000});
+  {
+    const Parameters parameters(device, Seed{1});
+    const models::Forecaster model(parameters, 64, {.hidden = 128, .layers = 2, .dropout = 0.2});
+    const optim::Adam adam;
+    Random random(1);
+    Tensors losses, copies;
+    const auto inputs = [&](std::int64_t rows) {
+      const auto length = static_cast<std::int64_t>(16 * random.between(1, 12));
+      return Tensor::zeros({rows, length, 64}, DType::f32, device);
+    };
+    for (int step = 1; step <= 300; ++step) {
+      const std::int64_t rows = step % 30 == 0 ? 20 : 32;
+      const Tensor x = inputs(rows), y = Tensor::zeros({rows, 1}, DType::f32, device);
+      losses.push_back(adam.minimize(mse(model(x, Phase::training), y), parameters));
+      if (step % 30 != 0) continue;
+      const NoGrad no_grad;
+      for (int i = 0; i < 4; ++i) model(inputs(32));
+      if (random.below(2) == 0) continue;
+      copies.clear();
+      for (const Tensor& parameter : parameters.tensors()) copies.push_back(parameter.clone());
+    }
+  }
+  add(recording.events(), workload);
   return workload;
 }
 
