@@ -115,95 +115,34 @@ Workload random_lives(std::string name, std::string what, std::size_t most_alive
   return workload;
 }
 
-/// An eager training program: two LSTM layers and one output number, with the lifetimes that a tape
-/// gives their tensors. Batch 32, Adam.
-class LstmTraining {
- public:
-  explicit LstmTraining(Workload& workload) : workload_(workload) {
-    for (const std::size_t bytes : parameter_bytes()) {
-      for (int copies = 0; copies < 3; ++copies) {  // the value and two moments
-        parameters_.push_back(workload_.allocate(bytes));
-      }
-    }
-  }
-  ~LstmTraining() {
-    workload_.free(gradients_);
-    workload_.free(parameters_);
-  }
+/// An eager training of a Forecaster by Adam, on addresses without memory.
+struct Training {
+  const Device device = Device::simulated("cpu", std::size_t{1} << 40);
+  const memory::Recording recording{device, {.max_events = 100'000}};
+  const Parameters parameters{device, Seed{1}};
+  const models::Forecaster model{parameters, 64, {.hidden = 128, .layers = 2, .dropout = 0.2}};
+  const optim::Adam adam;
 
-  void step(std::size_t length) {
-    PageVector<std::uint32_t> batch, tape;
-    batch.push_back(workload_.allocate(length * kBatch * kInput * 4));
-    batch.push_back(workload_.allocate(kBatch * 4));
-    workload_.free(gradients_);
-    for (const std::size_t width : kWidths) {
-      const std::uint32_t products = workload_.allocate(length * kBatch * width * 16);
-      for (const std::size_t values : {width * 4, width, width}) {  // gates, cells, outputs
-        tape.push_back(workload_.allocate(length * kBatch * values * 4));
-      }
-      workload_.free(products);
-    }
-    for (const std::size_t bytes : {kBatch * kWidths[1] * 4, kBatch * 4, kBatch * 4, kFloat}) {
-      tape.push_back(workload_.allocate(bytes));  // last output, prediction, error, loss
-    }
-    std::uint32_t arriving = workload_.allocate(length * kBatch * kWidths[1] * 4);
-    for (std::size_t layer = 2; layer-- > 0;) {
-      const std::size_t width = kWidths[layer];
-      const std::uint32_t of_gates = workload_.allocate(length * kBatch * width * 16);
-      for (std::size_t i = 0; i < 3; ++i) {
-        gradients_.push_back(workload_.allocate(parameter_bytes()[layer * 3 + i]));
-      }
-      const std::size_t inputs = layer == 0 ? kInput : kWidths[0];
-      const std::uint32_t leaving = workload_.allocate(length * kBatch * inputs * 4);
-      for (const std::uint32_t block : {arriving, of_gates}) workload_.free(block);
-      for (std::size_t i = 0; i < 3; ++i) workload_.free(tape[layer * 3 + i]);
-      arriving = leaving;
-    }
-    workload_.free(arriving);
-    for (std::size_t i = 6; i < tape.size(); ++i) workload_.free(tape[i]);
-    workload_.free(batch);
+  Tensor inputs(std::int64_t rows, std::size_t length) const {
+    return Tensor::zeros({rows, static_cast<std::int64_t>(length), 64}, DType::f32, device);
   }
-
- private:
-  static constexpr std::size_t kBatch = 32, kInput = 64, kFloat = 4, kWidths[2] = {256, 128};
-
-  // Bytes of each layer's input weights, recurrent weights and bias.
-  static std::vector<std::size_t> parameter_bytes() {
-    std::vector<std::size_t> all;
-    for (std::size_t inputs = kInput; const std::size_t width : kWidths) {
-      for (const std::size_t rows : {inputs, width, std::size_t{1}}) {
-        all.push_back(rows * width * 16);
-      }
-      inputs = width;
-    }
-    return all;
+  /// Returns the loss.
+  Tensor step(std::int64_t rows, std::size_t length) const {
+    const Tensor x = inputs(rows, length), y = Tensor::zeros({rows, 1}, DType::f32, device);
+    return adam.minimize(mse(model(x, Phase::training), y), parameters);
   }
-
-  Workload& workload_;
-  PageVector<std::uint32_t> parameters_, gradients_;
 };
 
-inline Workload growing_lengths() {
-  Workload workload{"growing lengths", "LSTM steps over 8, 16, ... 208 time steps", {}};
-  LstmTraining training(workload);
-  for (std::size_t length = 8; length <= 208; length += 8) training.step(length);
-  return workload;
-}
-
-inline Workload random_lengths() {
-  Workload workload{"random lengths", "100 LSTM steps over 8 to 208 time steps", {}};
-  LstmTraining training(workload);
-  Random random(2);
-  for (int i = 0; i < 100; ++i) training.step(random.between(8, 208));
-  return workload;
-}
-
-/// A device's memory events, blocks rounded as they were allocated.
-inline void add(const std::vector<memory::RecordedEvent>& events, Workload& workload) {
+/// The memory events of train(Training), blocks rounded as they were allocated.
+template <class Train>
+Workload recorded(std::string name, std::string what, const Train& train) {
+  Workload workload{std::move(name), std::move(what), {}};
+  const Training training;
+  train(training);
   std::map<const void*, std::uint32_t> live;
-  for (const memory::RecordedEvent& event : events) {
+  for (const memory::RecordedEvent& event : training.recording.events()) {
     if (event.kind == memory::EventKind::allocate) {
-      const auto [place, is_new] = live.try_emplace(event.address, workload.blocks);
+      const bool is_new = live.try_emplace(event.address, workload.blocks).second;
       if (is_new)
         workload.allocate(event.bytes);
       else  // another category of the same block
@@ -212,39 +151,46 @@ inline void add(const std::vector<memory::RecordedEvent>& events, Workload& work
       if (const auto node = live.extract(event.address)) workload.free(node.mapped());
     }
   }
+  for (const auto& [address, block] : live) workload.free(block);
+  return workload;
 }
 
-/// Ten epochs of a Forecaster with Adam, whose last batch is smaller, over 16, 32, ... 192 time
-/// steps. Keeps every loss. After an epoch come four evaluations, and at times a copy of the
-/// parameters that replaces the one before.
-inline Workload recorded_training() {
-  Workload workload{"recorded", "300 eager training steps of ebb, with evaluations", {}};
-  const Device device = Device::simulated("cpu", std::size_t{1} << 40);
-  const memory::Recording recording(device, {.max_events = 100'000});
-  {
-    const Parameters parameters(device, Seed{1});
-    const models::Forecaster model(parameters, 64, {.hidden = 128, .layers = 2, .dropout = 0.2});
-    const optim::Adam adam;
-    Random random(1);
-    Tensors losses, copies;
-    const auto inputs = [&](std::int64_t rows) {
-      const auto length = static_cast<std::int64_t>(16 * random.between(1, 12));
-      return Tensor::zeros({rows, length, 64}, DType::f32, device);
-    };
-    for (int step = 1; step <= 300; ++step) {
-      const std::int64_t rows = step % 30 == 0 ? 20 : 32;
-      const Tensor x = inputs(rows), y = Tensor::zeros({rows, 1}, DType::f32, device);
-      losses.push_back(adam.minimize(mse(model(x, Phase::training), y), parameters));
-      if (step % 30 != 0) continue;
-      const NoGrad no_grad;
-      for (int i = 0; i < 4; ++i) model(inputs(32));
-      if (random.below(2) == 0) continue;
-      copies.clear();
-      for (const Tensor& parameter : parameters.tensors()) copies.push_back(parameter.clone());
-    }
-  }
-  add(recording.events(), workload);
-  return workload;
+inline Workload growing_lengths() {
+  return recorded("growing lengths", "LSTM steps over 8, 16, ... 208 time steps",
+                  [](const Training& training) {
+                    for (std::size_t length = 8; length <= 208; length += 8)
+                      training.step(32, length);
+                  });
+}
+
+inline Workload random_lengths() {
+  return recorded("random lengths", "100 LSTM steps over 8 to 208 time steps",
+                  [](const Training& training) {
+                    Random random(2);
+                    for (int i = 0; i < 100; ++i) training.step(32, random.between(8, 208));
+                  });
+}
+
+/// Ten epochs over 16, 32, ... 192 time steps, whose last batch is smaller. Keeps every loss. After
+/// an epoch come four evaluations, and at times a copy of the parameters that replaces the one
+/// before.
+inline Workload whole_training() {
+  return recorded("training", "300 LSTM steps, with losses kept, evaluations and copies",
+                  [](const Training& training) {
+                    Random random(1);
+                    const auto length = [&] { return 16 * random.between(1, 12); };
+                    Tensors losses, copies;
+                    for (int step = 1; step <= 300; ++step) {
+                      losses.push_back(training.step(step % 30 == 0 ? 20 : 32, length()));
+                      if (step % 30 != 0) continue;
+                      const NoGrad no_grad;
+                      for (int i = 0; i < 4; ++i) training.model(training.inputs(32, length()));
+                      if (random.below(2) == 0) continue;
+                      copies.clear();
+                      for (const Tensor& parameter : training.parameters.tensors())
+                        copies.push_back(parameter.clone());
+                    }
+                  });
 }
 
 /// Small blocks of which one in fifty stays and keeps the free ones around it apart; then large
@@ -284,7 +230,7 @@ inline std::vector<Workload> all_workloads() {
   all.push_back(growing_lengths());
   all.push_back(random_lengths());
   all.push_back(pinned());
-  all.push_back(recorded_training());
+  all.push_back(whole_training());
   return all;
 }
 
