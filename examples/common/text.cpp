@@ -6,10 +6,11 @@
 #include <fstream>
 #include <iterator>
 #include <numbers>
-#include <random>
 #include <unordered_map>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/random/random.h"
 
 namespace examples {
 
@@ -34,18 +35,6 @@ void require(std::span<const std::int32_t> codes, std::int64_t count) {
   if (std::ssize(codes) < count)
     throw ebb::Error("[text] a part has " + std::to_string(codes.size()) +
                      " characters, fewer than " + std::to_string(count));
-}
-
-// Draws a code by its scores, at a temperature below 1, which makes likely codes likelier.
-std::int32_t draw(const std::vector<float>& scores, std::mt19937& generator) {
-  constexpr double kTemperature = 0.7;
-  const auto most = static_cast<double>(*std::ranges::max_element(scores));
-  std::vector<double> sums;
-  double sum = 0;
-  for (const float score : scores)
-    sums.push_back(sum += std::exp((static_cast<double>(score) - most) / kTemperature));
-  const double at = sum * static_cast<double>(generator()) / 0x1p32;
-  return static_cast<std::int32_t>(std::ranges::upper_bound(sums, at) - sums.begin());
 }
 
 // Windows of `length` codes; sample i begins at begin(i).
@@ -135,9 +124,12 @@ void print_bits(const Text& text, const char* model, double nats) {
 void write(const Text& text, std::int64_t prompt, const Scores& scores) {
   require(text.held_out, prompt);
   std::vector<std::int32_t> written(text.held_out.begin(), text.held_out.begin() + prompt);
-  std::mt19937 generator(1);
-  for (int i = 0; i < 320; ++i)
-    written.push_back(draw(scores(written).to_vector<float>(), generator));
+  ebb::set_seed(ebb::Seed{1});
+  for (int i = 0; i < 320; ++i) {
+    // A temperature below 1 makes likely codes likelier.
+    const ebb::Tensor code = ebb::categorical(scores(written), 0.7);
+    written.push_back(static_cast<std::int32_t>(code.item<std::int64_t>()));
+  }
   for (const std::int32_t code : written)
     std::putchar(text.characters[static_cast<std::size_t>(code)]);
   std::printf("\n");
