@@ -10,9 +10,7 @@ namespace ebb::cpu {
 
 Status accumulate(const KernelContext& context) {
   const Buffer &sum = context.inputs[0], &g = context.inputs[1];
-  const auto add = [&](auto sum_type, auto gradient_type) {
-    using S = decltype(sum_type);
-    using G = decltype(gradient_type);
+  const auto add = [&]<class S, class G>(S, G) {
     using T = std::common_type_t<S, Computed<G>>;
     const T rows = static_cast<T>(*context.inputs[2].as<const std::int64_t>());
     S* const to = sum.as<S>();

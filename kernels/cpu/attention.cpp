@@ -122,8 +122,7 @@ Status attention(const KernelContext& context) {
   const Buffer &v = context.inputs[2], &y = context.outputs[0], &lse = context.outputs[1];
   const AttentionLayout of(context.inputs[0].spec.shape, v.spec.shape);
   const std::int64_t blocks = divide_up(of.length, kQueries);
-  return for_wide(y.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(y.spec.dtype, [&]<class T>(T) {
     constexpr T kLowest = -std::numeric_limits<T>::infinity();
     for_tiles<T>(of.batch * blocks, context.workspace, false,
                  [&](std::int64_t piece, const Tiles<T>& tiles) {
@@ -179,8 +178,7 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
 Status attention_backward(const KernelContext& context) {
   const std::span<const Buffer> in = context.inputs;
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
-  return for_wide(in[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(in[0].spec.dtype, [&]<class T>(T) {
     for_tiles<T>(of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
       const Scores<T> scores(context, of, kAttentionMask, batch);
       const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
@@ -239,8 +237,7 @@ Status causal_bias(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const std::int64_t length = out.spec.shape.dim(0), keys = out.spec.shape.dim(1);
   if (out.elements() == 0) return {};
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     for_items(length, rows_per_piece(keys), [&](std::int64_t i) {
       T* row = out.as<T>() + i * keys;
       const std::int64_t seen = std::min(keys, i + 1);

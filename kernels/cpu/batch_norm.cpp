@@ -36,8 +36,7 @@ MemoryNeeds batch_norm_memory(const MemoryQuery& query) { return needs_of_sums(q
 Status batch_norm(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(context.outputs[0].spec.dtype, [&]<class T>(T) {
     Carver carver(context.workspace);
     double* totals = carver.take<double>(ChannelSums(view).doubles(view, 1));
     T* spare = carver.take<T>(2 * view.channels);
@@ -80,8 +79,7 @@ MemoryNeeds batch_norm_backward_memory(const MemoryQuery& query) {
 
 Status batch_norm_backward(const KernelContext& context) {
   const NormView view(context.inputs[1].spec.shape, context.attribute<NormAttributes>());
-  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(context.outputs[0].spec.dtype, [&]<class T>(T) {
     Carver carver(context.workspace);
     double* totals = carver.take<double>(ChannelSums(view).doubles(view, 2));
     T* shares = carver.take<T>(2 * view.channels);
@@ -132,8 +130,7 @@ MemoryNeeds batch_norm_inference_memory(const MemoryQuery& query) {
 Status batch_norm_inference(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(context.outputs[0].spec.dtype, [&]<class T>(T) {
     T* inverse = static_cast<T*>(context.workspace);
     const T* variance = context.inputs[2].as<const T>();
     for (std::int64_t c = 0; c < view.channels; ++c)

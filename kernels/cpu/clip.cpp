@@ -32,8 +32,7 @@ double square_sum(const T* x, std::int64_t count) noexcept {
 
 double square_sum(const Buffer& x, std::int64_t first, std::int64_t count) noexcept {
   double sum = 0;
-  static_cast<void>(for_floating(x.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  static_cast<void>(for_floating(x.spec.dtype, [&]<class T>(T) {
     const T* from = x.as<const T>() + first;
     if constexpr (kIsHalf<T>) {
       float widened[kChunk];

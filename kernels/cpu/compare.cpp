@@ -79,8 +79,7 @@ void compare_as(const KernelContext& context) {
 }  // namespace
 
 Status compare(const KernelContext& context) {
-  return for_stored(context.inputs[0].spec.dtype,
-                    [&](auto type) { compare_as<decltype(type)>(context); });
+  return for_stored(context.inputs[0].spec.dtype, [&]<class T>(T) { compare_as<T>(context); });
 }
 
 }  // namespace ebb::cpu

@@ -199,8 +199,7 @@ Status conv2d(const KernelContext& context) {
   const ConvLayout of = layout_of(context, 0, 1, out);
   const ConvCut cut = ConvCut::forward(of);
   const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
@@ -232,8 +231,7 @@ Status conv_transpose2d(const KernelContext& context) {
   const ConvLayout of(out.spec.shape, context.inputs[1].spec.shape, context.inputs[0].spec.shape,
                       attributes);
   const ConvCut cut = ConvCut::input_gradient(of);
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
@@ -271,8 +269,7 @@ Status conv2d_weight_gradient(const KernelContext& context) {
   if (count == 0) return {};
   const ConvLayout of = layout_of(context, 0, 2, context.inputs[1]);
   const ConvCut cut = ConvCut::weight_gradient(of);
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
     T* sums = cut.segments == 1 ? out.as<T>() : static_cast<T*>(memory.parts);

@@ -31,8 +31,8 @@ Status reduce(const KernelContext& context, Form form) {
     return {};
   }
   const MergedAxes axes(in.spec.shape, context.attribute<Reduction>().axes);
-  return for_stored_integer(in.spec.dtype, [&](auto type) {
-    const auto* from = in.as<const decltype(type)>();
+  return for_stored_integer(in.spec.dtype, [&]<class T>(T) {
+    const auto* from = in.as<const T>();
     if (!axes.reduces_all()) return fold<256>(from, axes, Total{0}, std::plus<>(), put);
     std::atomic<Total> total = 0;
     for_pieces(count, kPieceElements, [&](std::int64_t begin, std::int64_t end) {

@@ -23,7 +23,7 @@ void count_up(const SequenceAttributes& told, T* to, std::int64_t count) {
 Status sequence(const KernelContext& context) {
   const auto& told = context.attribute<SequenceAttributes>();
   const Buffer& out = context.outputs[0];
-  const auto run = [&](auto type) { count_up(told, out.as<decltype(type)>(), out.elements()); };
+  const auto run = [&]<class T>(T) { count_up(told, out.as<T>(), out.elements()); };
   return is_floating(out.spec.dtype) ? for_floating(out.spec.dtype, run)
                                      : for_integer(out.spec.dtype, run);
 }

@@ -200,9 +200,8 @@ Status softmax_cross_entropy(const KernelContext& context) {
   const bool reduced =
       context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
   OutOfRange out_of_range;
-  return out_of_range.after(for_types(context, [&](auto score, auto label) {
-    using T = decltype(score);
-    const auto in = rows_of<T, decltype(label)>(context, 2, out_of_range);
+  return out_of_range.after(for_types(context, [&]<class T, class L>(T, L) {
+    const auto in = rows_of<T, L>(context, 2, out_of_range);
     const std::int64_t piece = rows_per_piece(in.classes);
     double* partial = static_cast<double*>(context.workspace);
     T* out = context.outputs[0].template as<T>();
@@ -226,9 +225,8 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
   const bool reduced =
       context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
   OutOfRange out_of_range;
-  return out_of_range.after(for_types(context, [&](auto score, auto label) {
-    using T = decltype(score);
-    const auto in = rows_of<T, decltype(label)>(context, 3, out_of_range);
+  return out_of_range.after(for_types(context, [&]<class T, class L>(T, L) {
+    const auto in = rows_of<T, L>(context, 3, out_of_range);
     const T* dy = context.inputs[2].template as<const T>();
     T* out = context.outputs[0].template as<T>();
     const T scale =
@@ -241,9 +239,7 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
 
 Status label_weights(const KernelContext& context) {
   OutOfRange out_of_range;
-  return out_of_range.after(for_types(context, [&](auto score, auto label) {
-    using T = decltype(score);
-    using L = decltype(label);
+  return out_of_range.after(for_types(context, [&]<class T, class L>(T, L) {
     if constexpr (!std::is_same_v<T, L>) {
       const auto in = rows_of<T, L>(context, 2, out_of_range);
       T* out = context.outputs[0].template as<T>();

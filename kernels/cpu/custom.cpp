@@ -59,8 +59,7 @@ void run(const KernelContext& context, PointwiseLoop<Computed<T>> loop) {
 }  // namespace
 
 Status pointwise(const KernelContext& context, const PointwiseLoops& loops) {
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     if constexpr (std::is_same_v<T, double>)
       run<T>(context, loops.in_double);
     else

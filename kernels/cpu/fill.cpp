@@ -55,9 +55,8 @@ Status copy(const KernelContext& context) {
 Status cast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (in.spec.dtype == out.spec.dtype) return copy(context);
-  return for_stored(in.spec.dtype, [&](auto from) {
-    return for_number(out.spec.dtype,
-                      [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
+  return for_stored(in.spec.dtype, [&]<class From>(From) {
+    return for_number(out.spec.dtype, [&]<class To>(To) { cast_run<From, To>(in, out); });
   });
 }
 

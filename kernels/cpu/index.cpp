@@ -98,8 +98,7 @@ Status add_chosen(const KernelContext& context, std::int64_t chosen, const Add& 
   AllInRange added(in.elements());
   if (out.elements() == 0) return added.after({});
   return for_indices(indices, [&](const auto* index) {
-    return added.after(for_wide(out.spec.dtype, [&](auto type) {
-      using T = decltype(type);
+    return added.after(for_wide(out.spec.dtype, [&]<class T>(T) {
       for_axis_parts(axis, chosen, [&](const AxisPart& part) {
         T* const own = out.as<T>() + part.outer * axis.size * axis.inner;
         if (part.to - part.from == axis.inner)
@@ -165,8 +164,7 @@ Status one_hot(const KernelContext& context) {
   if (out.elements() == 0) return {};
   const std::int64_t classes = out.elements() / rows;
   return for_indices(indices, [&](const auto* index) {
-    return for_floating(out.spec.dtype, [&](auto type) {
-      using T = decltype(type);
+    return for_floating(out.spec.dtype, [&]<class T>(T) {
       T* to = out.as<T>();
       for_pieces(rows, rows_per_piece(classes), [&](std::int64_t begin, std::int64_t end) {
         std::fill(to + begin * classes, to + end * classes, T(0.f));

@@ -39,8 +39,7 @@ void run(const KernelContext& context) {
 }  // namespace
 
 Status integers(const KernelContext& context) {
-  return for_integer(context.outputs[0].spec.dtype,
-                     [&](auto type) { run<decltype(type)>(context); });
+  return for_integer(context.outputs[0].spec.dtype, [&]<class T>(T) { run<T>(context); });
 }
 
 }  // namespace ebb::cpu

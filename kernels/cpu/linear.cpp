@@ -53,8 +53,7 @@ Status matmul(const KernelContext& context) {
   const MatmulLayout layout(a.spec.shape, b.spec.shape, out.spec.shape,
                             context.attribute<MatmulAttributes>());
   const std::int64_t m = layout.m, n = layout.n, k = layout.k;
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const Factor<T> first{a.as<const T>(), a.spec.shape.dim(-1), layout.transpose_a};
     const Factor<T> second{b.as<const T>(), b.spec.shape.dim(-1), layout.transpose_b};
     if (layout.batch == 1) return multiply_all<T>(m, n, k, first, second, out.as<T>(), n);
@@ -80,8 +79,7 @@ Status dense(const KernelContext& context) {
   const auto& attributes = context.attribute<DenseAttributes>();
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
   const DenseSizes size(x.spec, w.spec);
-  return for_wide(y.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(y.spec.dtype, [&]<class T>(T) {
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
     T* out = y.as<T>();
     multiply_with<T>(
@@ -104,8 +102,7 @@ Status dense_backward(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);
-  return for_wide(da.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(da.spec.dtype, [&]<class T>(T) {
     const T* dz = da.as<const T>();
     if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), context.workspace);
     if (dw.data != nullptr)

@@ -174,8 +174,7 @@ Status extreme(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& how = context.attribute<ExtremeAttributes>();
   if (out.elements() == 0) return {};
-  const auto of = [&](auto type) {
-    using T = decltype(type);
+  const auto of = [&]<class T>(T) {
     const Work<T> work{in.as<const T>(), out.as<T>(),
                        how.position ? out.as<std::int64_t>() : nullptr,
                        MergedAxes(in.spec.shape, how.axes), context.workspace};

@@ -35,8 +35,7 @@ double squares(const T* x, std::int64_t count, T mean) noexcept {
 Status norm(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(context.outputs[0].spec.dtype, [&]<class T>(T) {
     const bool neighbours = view.inner == 1;
     const T* x = context.inputs[0].as<const T>();
     const PerChannel<T> scale{attributes.has_scale ? context.inputs[1].as<const T>() : nullptr,
@@ -76,8 +75,7 @@ MemoryNeeds norm_backward_memory(const MemoryQuery& query) {
 Status norm_backward(const KernelContext& context) {
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[1].spec.shape, attributes);
-  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(context.outputs[0].spec.dtype, [&]<class T>(T) {
     const T* dy = context.inputs[0].as<const T>();
     const T* x = context.inputs[1].as<const T>();
     const T* inverses = context.inputs[2].as<const T>();

@@ -28,8 +28,7 @@ template <class F>
 Status map(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const F f = functor_of<F>(context);
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     const T* from = in.as<const T>();
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
@@ -43,8 +42,7 @@ Status zip(const KernelContext& context) {
   const F f;
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     const T* a = left.as<const T>();
     T* to = out.as<T>();
     const auto& number = context.attribute<NumberOperand>();
@@ -71,8 +69,7 @@ template <class F>
 Status pair(const KernelContext& context) {
   const F f = functor_of<F>(context);
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     zip_flat(f, a.as<const T>(), false, b.as<const T>(), false, out.as<T>(), out.elements());
   });
 }

@@ -97,8 +97,7 @@ Status max_pool(const KernelContext& context) {
   const Buffer &from = context.inputs[0], &x = context.inputs.back(), &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, out);
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     for_position_rows(of, [&](std::int64_t plane, std::int64_t i) {
       const T* chosen = from.as<const T>() + plane * of.pixels();
       T* to = out.as<T>() + (plane * of.places[0] + i) * of.places[1];
@@ -112,8 +111,7 @@ Status max_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1], &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     for_gradient_rows(of, out.as<T>(), [&](std::int64_t plane, std::int64_t i) {
       const T* from = dy.as<const T>() + plane * of.windows() + i * of.places[1];
       T* to = out.as<T>() + plane * of.pixels();
@@ -127,8 +125,7 @@ Status avg_pool(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, out);
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     for_position_rows(of, [&](std::int64_t plane, std::int64_t i) {
       const T* pixels = x.as<const T>() + plane * of.pixels();
       T* to = out.as<T>() + (plane * of.places[0] + i) * of.places[1];
@@ -162,8 +159,7 @@ Status avg_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1], &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     for_gradient_rows(of, out.as<T>(), [&](std::int64_t plane, std::int64_t i) {
       const T* gradients = dy.as<const T>() + plane * of.windows() + i * of.places[1];
       T* to = out.as<T>() + plane * of.pixels();

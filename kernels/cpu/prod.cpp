@@ -13,8 +13,7 @@ Status prod(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const T* const from = in.as<const T>();
     T* const to = out.as<T>();
     const MergedAxes axes(in.spec.shape, context.attribute<StatisticAttributes>().axes);

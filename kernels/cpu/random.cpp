@@ -16,8 +16,7 @@ namespace {
 template <class Body>
 Status draw(const Buffer& named, const Buffer& out, const Body& body) {
   const auto* name = named.as<const std::uint64_t>();
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T type) {
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
       for_words(name, begin, end,
@@ -107,8 +106,7 @@ Status randint(const KernelContext& context) {
   const auto& told = context.attribute<RandintAttributes>();
   const auto* name = context.inputs[0].as<const std::uint64_t>();
   const Buffer& out = context.outputs[0];
-  return for_integer(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_integer(out.spec.dtype, [&]<class T>(T) {
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=, &told](std::int64_t begin, std::int64_t end) {
       for_words(name, begin, end,
@@ -124,8 +122,7 @@ Status dropout(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
   const auto* name = context.inputs[1].as<const std::uint64_t>();
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     const T* from = x.as<const T>();
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {

@@ -363,8 +363,7 @@ class Backward {
 }  // namespace
 
 Status recurrent_backward(const KernelContext& context) {
-  return for_wide(context.inputs[kX].spec.dtype,
-                  [&](auto type) { Backward<decltype(type)>(context).run(); });
+  return for_wide(context.inputs[kX].spec.dtype, [&]<class T>(T) { Backward<T>(context).run(); });
 }
 
 MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {

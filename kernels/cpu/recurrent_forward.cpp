@@ -217,16 +217,14 @@ class Forward {
 }  // namespace
 
 Status recurrent(const KernelContext& context) {
-  return for_wide(context.inputs[0].spec.dtype,
-                  [&](auto type) { Forward<decltype(type)>(context).run(); });
+  return for_wide(context.inputs[0].spec.dtype, [&]<class T>(T) { Forward<T>(context).run(); });
 }
 
 MemoryNeeds recurrent_memory(const MemoryQuery& query) {
   const auto& attributes = query.attribute<RecurrentAttributes>();
   const RecurrentCut size(query.inputs[0], attributes);
   const bool keep = query.wants(RecurrentOperands(attributes).reserve);
-  const auto needs = [&](auto type) -> MemoryNeeds {
-    using T = decltype(type);
+  const auto needs = [&]<class T>(T) -> MemoryNeeds {
     return {.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes,
             .reserve_bytes = RecurrentReserve<T>(size, nullptr).bytes};
   };

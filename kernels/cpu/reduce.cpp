@@ -69,8 +69,7 @@ Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, v
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
   const double divisor = reduction.divisor(count, results);
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     if (count == 0) {
       for (std::int64_t i = 0; i < results; ++i) out.as<T>()[i] = static_cast<T>(0.0 / divisor);
     } else if (count == results && divisor == 1) {
@@ -120,8 +119,7 @@ Status broadcast_like(const KernelContext& context) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
   const double divisor = reduction.divisor(out.elements(), in.elements());
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
     const auto number = static_cast<Computed<T>>(divisor);
     broadcast(functors::Divide(), in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);
   });

@@ -65,10 +65,7 @@ Status scan(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& how = context.attribute<ScanAttributes>();
   const IndexedAxis axis(in.spec.shape, {how.axis});
-  const auto run = [&](auto type) {
-    using T = decltype(type);
-    scan(in.as<const T>(), out.as<T>(), axis, how);
-  };
+  const auto run = [&]<class T>(T) { scan(in.as<const T>(), out.as<T>(), axis, how); };
   return is_floating(in.spec.dtype) ? for_floating(in.spec.dtype, run)
                                     : for_integer(in.spec.dtype, run);
 }

@@ -58,8 +58,7 @@ Status run(const KernelContext& context, bool log) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const SoftmaxView view(in.spec.shape, context.attribute<SoftmaxAttributes>());
   if (out.elements() == 0) return {};
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const T* x = in.as<const T>();
     T* y = out.as<T>();
     if (view.inner == 1) {

@@ -71,8 +71,7 @@ Status argsort(const KernelContext& context) {
   if (out.elements() == 0) return {};
   const std::int64_t size = in.spec.shape.dim(-1), count = out.spec.shape.dim(-1);
   const bool descending = context.attribute<SortAttributes>().descending != 0;
-  return for_stored(in.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_stored(in.spec.dtype, [&]<class T>(T) {
     argsort(in.as<const T>(), out.as<std::int64_t>(), out.elements() / count, size, count,
             descending);
   });

@@ -179,8 +179,7 @@ Status statistic(const KernelContext& context) {
   const auto& attributes = context.attribute<StatisticAttributes>();
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
-  return for_wide(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
     const T* from = in.as<const T>();
     T* to = out.as<T>();
     const Statistic<T> how{static_cast<Kind>(attributes.kind),

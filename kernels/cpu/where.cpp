@@ -36,8 +36,7 @@ void choose(const KernelContext& context) {
 }  // namespace
 
 Status where(const KernelContext& context) {
-  return for_word(context.outputs[0].spec.dtype,
-                  [&](auto type) { choose<decltype(type)>(context); });
+  return for_word(context.outputs[0].spec.dtype, [&]<class T>(T) { choose<T>(context); });
 }
 
 }  // namespace ebb::cpu
