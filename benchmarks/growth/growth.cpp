@@ -16,7 +16,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ebb/core/ops/create.h"
@@ -37,32 +36,37 @@ namespace {
 
 using namespace ebb;
 
-// Returns the seconds of this thread's processor time since the last call, so that other programs
-// do not count. Nothing here is large enough to be shared among threads.
-class Lap {
+// This thread's processor time, so that other programs do not count. Nothing here is large enough
+// to be shared among threads.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// The laps of a measurement, by column.
+class Laps {
  public:
-  double operator()() {
-    const double now = seconds();
-    return now - std::exchange(start_, now);
+  void restart() { start_ = processor_seconds(); }
+  // Ends a lap and starts the next.
+  void end(const char* column) {
+    seconds.push_back(processor_seconds() - start_);
+    columns.emplace_back(column);
+    restart();
   }
+
+  std::vector<std::string> columns;
+  std::vector<double> seconds;
 
  private:
-  static double seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-  }
-  double start_ = seconds();
+  double start_ = processor_seconds();
 };
-
-using Row = std::vector<double>;  // seconds, by column
 
 struct Series {
   std::string name, what;
-  std::vector<std::string> columns;
   std::int64_t nodes;  // nodes of the program per unit of its size
   std::int64_t most;   // largest size
-  std::function<Row(std::int64_t)> measure;
+  std::function<Laps(std::int64_t)> measure;
 };
 
 std::string numbered(const char* name, std::int64_t i) { return name + std::to_string(i); }
@@ -73,91 +77,86 @@ const Tensor& four() {
 }
 
 // Times the first run, which plans, and a warm one.
-void first_and_warm(Row& row, Session& session, const Tensors& fetches, const Feeds& feeds) {
-  Lap lap;
+void first_and_warm(Laps& laps, Session& session, const Tensors& fetches, const Feeds& feeds) {
+  laps.restart();
   session.run(fetches, feeds);
-  row.push_back(lap());
+  laps.end("first");
   session.run(fetches, feeds);
-  row.push_back(lap());
+  laps.end("warm");
 }
 
-Row chain(std::int64_t n) {
-  Row row;
-  Lap lap;
+Laps chain(std::int64_t n) {
+  Laps laps;
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1});
   Tensor y = x;
   for (std::int64_t i = 0; i < n / 4; ++i) y = tanh(y);  // the gradient of each has three nodes
-  row.push_back(lap());
+  laps.end("build");
   const Tensor dx = gradients(sum(y), {x})[0];
-  row.push_back(lap());
+  laps.end("gradient");
   graph.plan({dx}, {{x, {4}}}, Device::cpu());
-  row.push_back(lap());
+  laps.end("plan");
   Session session(graph);
-  first_and_warm(row, session, {dx}, {{x, four()}});
-  return row;
+  first_and_warm(laps, session, {dx}, {{x, four()}});
+  return laps;
 }
 
 // One tensor with n readers, so its gradient is a sum of n terms.
-Row readers(std::int64_t n) {
-  Row row;
-  Lap lap;
+Laps readers(std::int64_t n) {
+  Laps laps;
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1});
   Tensor y = x;
   for (std::int64_t i = 0; i < n; ++i) y = y + x;
-  row.push_back(lap());
+  laps.end("build");
   const Tensor dx = gradients(sum(y), {x})[0];
-  row.push_back(lap());
+  laps.end("gradient");
   graph.plan({dx, y}, {{x, {4}}}, Device::cpu());
-  row.push_back(lap());
+  laps.end("plan");
   Session session(graph);
-  first_and_warm(row, session, {dx, y}, {{x, four()}});
-  return row;
+  first_and_warm(laps, session, {dx, y}, {{x, four()}});
+  return laps;
 }
 
 // n versions of one variable, each of them read.
-Row updates(std::int64_t n) {
-  Row row;
-  Lap lap;
+Laps updates(std::int64_t n) {
+  Laps laps;
   Graph graph;
   const Parameters parameters(graph);
   const Tensor w = parameters.declare("w", {4}, initializers::zeros());
   Tensor y = w * 0.5;
   for (std::int64_t i = 0; i < n; ++i) y = y + add_assign(w, y);
-  row.push_back(lap());
+  laps.end("build");
   graph.plan({y}, {}, Device::cpu());
-  row.push_back(lap());
+  laps.end("plan");
   Session session(graph);
   session.initialize();
-  first_and_warm(row, session, {y}, {});
-  return row;
+  first_and_warm(laps, session, {y}, {});
+  return laps;
 }
 
-Row variables(std::int64_t n) {
-  Row row;
-  Lap lap;
+Laps variables(std::int64_t n) {
+  Laps laps;
   Graph graph;
   const Parameters parameters(graph, Seed{1});
   const Tensor x = graph.placeholder("x", DType::f32, {4});
   Tensor y = x;
   for (std::int64_t i = 0; i < n; ++i)
     y = y * parameters.declare(numbered("w", i), {4}, initializers::constant(0.9));
-  row.push_back(lap());
+  laps.end("build");
   const Tensor loss = optim::Adam().minimize(sum(y), parameters);
-  row.push_back(lap());
+  laps.end("minimize");
   graph.plan({loss}, {{x, {4}}}, Device::cpu());
-  row.push_back(lap());
+  laps.end("plan");
   Session session(graph);
   session.initialize();
-  row.push_back(lap());
-  first_and_warm(row, session, {loss}, {{x, four()}});
-  return row;
+  laps.end("initialize");
+  first_and_warm(laps, session, {loss}, {{x, four()}});
+  return laps;
 }
 
-Row placeholders(std::int64_t n) {
-  Row row;
-  Lap lap;
+Laps placeholders(std::int64_t n) {
+  Laps laps;
   Graph graph;
   Tensor y = graph.placeholder("x", DType::f32, {-1});
   Feeds feeds = {{y, four()}};
@@ -165,76 +164,72 @@ Row placeholders(std::int64_t n) {
     feeds.push_back({graph.placeholder(numbered("x", i), DType::f32, {-1}), four()});
     y = y + feeds.back().placeholder;
   }
-  row.push_back(lap());
+  laps.end("build");
   Session session(graph);
-  first_and_warm(row, session, {y}, feeds);
-  return row;
+  first_and_warm(laps, session, {y}, feeds);
+  return laps;
 }
 
-Row captures(std::int64_t n) {
+Laps captures(std::int64_t n) {
   std::vector<Tensor> values;
   for (std::int64_t i = 0; i < n; ++i) values.push_back(Tensor::full({4}, 0.5));
-  Row row;
-  Lap lap;
+  Laps laps;
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {4});
   Tensor y = x;
   for (const Tensor& value : values) y = y + value;
-  row.push_back(lap());
+  laps.end("build");
   Session session(graph);
-  first_and_warm(row, session, {y}, {{x, four()}});
-  return row;
+  first_and_warm(laps, session, {y}, {{x, four()}});
+  return laps;
 }
 
-Row fetches(std::int64_t n) {
-  Row row;
-  Lap lap;
+Laps fetches(std::int64_t n) {
+  Laps laps;
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {4});
   Tensors all;
   for (std::int64_t i = 0; i < n; ++i) all.push_back(x + static_cast<double>(i));
-  row.push_back(lap());
+  laps.end("build");
   Session session(graph);
-  first_and_warm(row, session, all, {{x, four()}});
-  return row;
+  first_and_warm(laps, session, all, {{x, four()}});
+  return laps;
 }
 
-Row plans(std::int64_t n) {
+Laps plans(std::int64_t n) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 0});
   const Tensor y = x + 1;
   std::vector<Tensor> values;
   for (std::int64_t i = 1; i <= n; ++i) values.push_back(Tensor::zeros({i, 0}));
   Session session(graph, {.max_plans = static_cast<std::size_t>(n)});
-  Row row;
-  Lap lap;
-  for (int round = 0; round < 2; ++round) {
+  Laps laps;
+  for (const char* round : {"first", "warm"}) {
     for (const Tensor& value : values) session.run(y, {{x, value}});
-    row.push_back(lap());
+    laps.end(round);
   }
-  return row;
+  return laps;
 }
 
-Row sessions(std::int64_t n) {
+Laps sessions(std::int64_t n) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {4});
   const Tensor y = tanh(x) * x;
   std::vector<Session> all;
-  Row row;
-  Lap lap;
+  Laps laps;
   for (std::int64_t i = 0; i < n; ++i) all.emplace_back(graph);
-  row.push_back(lap());
-  for (int round = 0; round < 2; ++round) {
+  laps.end("open");
+  for (const char* round : {"first", "warm"}) {
     for (Session& session : all) session.run(y, {{x, four()}});
-    row.push_back(lap());
+    laps.end(round);
   }
   all.clear();
-  row.push_back(lap());
-  return row;
+  laps.end("close");
+  return laps;
 }
 
 // Parameters with an optimizer each, in one eager step.
-Row groups(std::int64_t n) {
+Laps groups(std::int64_t n) {
   const Parameters parameters(Device::cpu().twin(), Seed{1});
   std::vector<optim::ParameterGroup> all;
   Tensor y = Tensor::full({1}, 1).to(parameters.device());
@@ -242,102 +237,72 @@ Row groups(std::int64_t n) {
     all.push_back({parameters.scope(numbered("layer", i)), optim::Sgd()});
     y = y * all.back().parameters.declare("w", {1}, initializers::ones());
   }
-  Lap lap;
+  Laps laps;
   optim::minimize(sum(y), all);
-  return {lap()};
+  laps.end("step");
+  return laps;
 }
 
 // Scopes of one set of parameters, frozen one by one.
-Row scopes(std::int64_t n) {
+Laps scopes(std::int64_t n) {
   const Parameters parameters(Device::cpu());
   std::vector<Parameters> all;
   for (std::int64_t i = 0; i < n; ++i) {
     all.push_back(parameters.scope(numbered("layer", i)));
     all.back().declare("w", {1}, initializers::zeros());
   }
-  Lap lap;
+  Laps laps;
   for (const Parameters& scope : all) scope.set_trainable(false);
-  return {lap()};
+  laps.end("freeze");
+  return laps;
 }
 
 // Rows taken from a table by number, and added to it.
-Row indices(std::int64_t n) {
+Laps indices(std::int64_t n) {
   const Tensor table = Tensor::zeros({n, 16}), numbers = randint(0, n, {n / 4});
-  Row row;
-  Lap lap;
+  Laps laps;
   const Tensor taken = index_select(table, numbers);
-  row.push_back(lap());
+  laps.end("take");
   index_add(table, numbers, taken);
-  row.push_back(lap());
-  return row;
+  laps.end("add");
+  return laps;
 }
 
 std::vector<Series> all_series() {
   return {
-      {"nodes",
-       "a chain and its gradient; nodes in all",
-       {"build", "gradient", "plan", "first", "warm"},
-       1,
-       1'048'576,
-       chain},
-      {"readers",
-       "readers of one tensor, and its gradient",
-       {"build", "gradient", "plan", "first", "warm"},
-       3,
-       262'144,
-       readers},
-      {"updates",
-       "updates in place of one variable, each read",
-       {"build", "plan", "first", "warm"},
-       2,
-       262'144,
-       updates},
-      {"variables",
-       "variables, trained by Adam",
-       {"build", "minimize", "plan", "initialize", "first", "warm"},
-       8,
-       65'536,
-       variables},
-      {"placeholders", "placeholders", {"build", "first", "warm"}, 2, 262'144, placeholders},
-      {"captures", "captured tensors", {"build", "first", "warm"}, 2, 262'144, captures},
-      {"fetches", "fetches", {"build", "first", "warm"}, 1, 262'144, fetches},
-      {"plans", "plans kept by a session, each run", {"first", "warm"}, 64, 16'384, plans},
-      {"sessions",
-       "sessions of one graph, each run",
-       {"open", "first", "warm", "close"},
-       64,
-       16'384,
-       sessions},
-      {"groups", "groups of parameters, in one eager step", {"step"}, 16, 65'536, groups},
-      {"scopes", "scopes, frozen one by one", {"freeze"}, 16, 65'536, scopes},
-      {"indices",
-       "rows of a table, a quarter of them by number",
-       {"take", "add"},
-       4,
-       262'144,
-       indices},
+      {"nodes", "a chain and its gradient; nodes in all", 1, 1'048'576, chain},
+      {"readers", "readers of one tensor, and its gradient", 3, 262'144, readers},
+      {"updates", "updates in place of one variable, each read", 2, 262'144, updates},
+      {"variables", "variables, trained by Adam", 8, 65'536, variables},
+      {"placeholders", "placeholders", 2, 262'144, placeholders},
+      {"captures", "captured tensors", 2, 262'144, captures},
+      {"fetches", "fetches", 1, 262'144, fetches},
+      {"plans", "plans kept by a session, each run", 64, 16'384, plans},
+      {"sessions", "sessions of one graph, each run", 64, 16'384, sessions},
+      {"groups", "groups of parameters, in one eager step", 16, 65'536, groups},
+      {"scopes", "scopes, frozen one by one", 16, 65'536, scopes},
+      {"indices", "rows of a table, a quarter of them by number", 4, 262'144, indices},
   };
 }
 
 // The minimum of several measurements: two, or up to ten while they take less than a second.
-Row least(const Series& series, std::int64_t n) {
-  Row best(series.columns.size(), std::numeric_limits<double>::infinity());
-  double spent = 0;
-  for (int i = 0; i < 2 || (i < 10 && spent < 1); ++i) {
-    Lap lap;
-    const Row row = series.measure(n);
-    spent += lap();
-    for (std::size_t c = 0; c < row.size(); ++c) best[c] = std::min(best[c], row[c]);
+Laps least(const Series& series, std::int64_t n) {
+  const double end = processor_seconds() + 1;
+  Laps best = series.measure(n);
+  for (int i = 1; i < 2 || (i < 10 && processor_seconds() < end); ++i) {
+    const Laps laps = series.measure(n);
+    for (std::size_t c = 0; c < laps.seconds.size(); ++c)
+      best.seconds[c] = std::min(best.seconds[c], laps.seconds[c]);
   }
   return best;
 }
 
 // Slope of the least-squares line through (log size, log seconds), from row `first` on.
-double exponent(const std::vector<std::int64_t>& sizes, const std::vector<Row>& rows,
+double exponent(const std::vector<std::int64_t>& sizes, const std::vector<Laps>& rows,
                 std::size_t column, std::size_t first) {
   double sx = 0, sy = 0, sxx = 0, sxy = 0;
   for (std::size_t i = first; i < sizes.size(); ++i) {
-    const double x = std::log(static_cast<double>(sizes[i])), y = std::log(rows[i][column]);
+    const double x = std::log(static_cast<double>(sizes[i])), y = std::log(rows[i].seconds[column]);
     sx += x;
     sy += y;
     sxx += x * x;
@@ -348,26 +313,31 @@ double exponent(const std::vector<std::int64_t>& sizes, const std::vector<Row>& 
 }
 
 nlohmann::ordered_json run(const Series& series, std::int64_t most_nodes) {
-  std::printf("%s\n%10s", series.what.c_str(), "");
-  for (const std::string& column : series.columns) std::printf("%11s", column.c_str());
-  std::printf("\n");
+  std::printf("%s\n", series.what.c_str());
   std::vector<std::int64_t> sizes;
   const std::int64_t most = std::min(series.most, most_nodes / series.nodes);
   for (std::int64_t n = most; n >= 64 && sizes.size() < 5; n /= 4) sizes.insert(sizes.begin(), n);
-  std::vector<Row> rows;
-  nlohmann::ordered_json figures{{"series", series.name}, {"columns", series.columns}};
+  std::vector<Laps> rows;
+  nlohmann::ordered_json figures{{"series", series.name}};
+  const auto head = [&] {
+    std::printf("%10s", "");
+    for (const std::string& column : rows[0].columns) std::printf("%11s", column.c_str());
+    std::printf("\n");
+    figures["columns"] = rows[0].columns;
+  };
   for (const std::int64_t n : sizes) {
     rows.push_back(least(series, n));
+    if (rows.size() == 1) head();
     std::printf("%10lld", static_cast<long long>(n));
-    for (const double seconds : rows.back()) std::printf("%8.2f ms", seconds * 1e3);
+    for (const double seconds : rows.back().seconds) std::printf("%8.2f ms", seconds * 1e3);
     std::printf("\n");
     std::fflush(stdout);
-    figures["rows"].push_back({{"n", n}, {"seconds", rows.back()}});
+    figures["rows"].push_back({{"n", n}, {"seconds", rows.back().seconds}});
   }
   if (sizes.size() > 1) {
     const auto say = [&](const char* words, const char* key, std::size_t first) {
       std::printf("%10s", words);
-      for (std::size_t c = 0; c < series.columns.size(); ++c) {
+      for (std::size_t c = 0; c < rows[0].columns.size(); ++c) {
         const double slope = exponent(sizes, rows, c, first);
         std::printf("%11.2f", slope);
         figures[key].push_back(slope);
