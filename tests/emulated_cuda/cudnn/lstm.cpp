@@ -4,7 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "ebb/core/base/half.h"
 #include "ebb/tests/emulated_cuda/cublaslt/gemm.h"
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
 
 namespace ebb::emulated {
 namespace {
@@ -152,60 +154,58 @@ void backward_weights(const LstmShape& shape, const LstmPlaces<T>& places) {
   add(ones.data(), 1, where.hidden_bias);
 }
 
-// Operands of 16 bits are widened, everything is computed in float, and the results are rounded.
+// Runs function(shape, places) on copies of the operands, those of 16 bits widened to float, and
+// writes back the results, rounded.
 template <class T, class Function>
-void run(const LstmShape& shape, LstmPlaces<T> places, const Function& function) {
-  if constexpr (sizeof(T) == 2) {
-    const std::int64_t in = shape.rows() * shape.rnn.in, out = shape.rows() * shape.rnn.hidden;
-    const std::int64_t state = shape.state(), weights = WeightPlaces(shape.rnn).elements;
-    const std::int64_t read[] = {in, state, state, weights, out, state, state};
-    const std::int64_t written[] = {out,   state, state,   in,
-                                    state, state, weights, shape.reserve_elements()};
-    std::vector<std::vector<float>> memory;
-    const auto widen = [&](const T* from, std::int64_t count) -> float* {
-      if (!from) return nullptr;
-      std::vector<float>& to = memory.emplace_back(static_cast<std::size_t>(count));
-      std::transform(from, from + count, to.begin(), [](T x) { return static_cast<float>(x); });
-      return to.data();
-    };
-    LstmPlaces<float> wide;
-    for (std::size_t i = 0; i < std::size(read); ++i)
-      *wide.read()[i] = widen(*places.read()[i], read[i]);
-    for (std::size_t i = 0; i < std::size(written); ++i)
-      *wide.written()[i] = widen(*places.written()[i], written[i]);
-    function(shape, wide);
-    for (std::size_t i = 0; i < std::size(written); ++i)
-      if (const float* const from = *wide.written()[i])
-        std::transform(from, from + written[i], *places.written()[i],
-                       [](float x) { return static_cast<T>(x); });
-  } else {
-    function(shape, places);
+void run_on_copies(const LstmShape& shape, LstmPlaces<void> places, const Function& function) {
+  using Wide = Sum<T>;
+  const std::int64_t in = shape.rows() * shape.rnn.in, out = shape.rows() * shape.rnn.hidden;
+  const std::int64_t state = shape.state(), weights = WeightPlaces(shape.rnn).elements;
+  const std::int64_t read[] = {in, state, state, weights, out, state, state};
+  const std::int64_t written[] = {out,   state, state,   in,
+                                  state, state, weights, shape.reserve_elements()};
+  const auto resident = [](const void* at) { return static_cast<T*>(address_space().alias(at)); };
+  std::vector<std::vector<Wide>> memory;
+  const auto copy = [&](const void* at, std::int64_t count) -> Wide* {
+    if (!at) return nullptr;
+    return memory.emplace_back(resident(at), resident(at) + count).data();
+  };
+  LstmPlaces<Wide> wide;
+  for (std::size_t i = 0; i < std::size(read); ++i)
+    *wide.read()[i] = copy(*places.read()[i], read[i]);
+  for (std::size_t i = 0; i < std::size(written); ++i)
+    *wide.written()[i] = copy(*places.written()[i], written[i]);
+  function(shape, wide);
+  for (std::size_t i = 0; i < std::size(written); ++i)
+    if (const Wide* const from = *wide.written()[i])
+      std::transform(from, from + written[i], resident(*places.written()[i]),
+                     [](Wide x) { return static_cast<T>(x); });
+}
+
+template <class Function>
+void run(const LstmShape& shape, const LstmPlaces<void>& places, const Function& function) {
+  switch (shape.rnn.type) {
+    case CUDNN_DATA_DOUBLE:
+      return run_on_copies<double>(shape, places, function);
+    case CUDNN_DATA_HALF:
+      return run_on_copies<Float16>(shape, places, function);
+    case CUDNN_DATA_BFLOAT16:
+      return run_on_copies<BFloat16>(shape, places, function);
+    default:
+      return run_on_copies<float>(shape, places, function);
   }
 }
 
 }  // namespace
 
-template <class T>
-void lstm_forward(const LstmShape& shape, const LstmPlaces<T>& places) {
+void lstm_forward(const LstmShape& shape, const LstmPlaces<void>& places) {
   run(shape, places, [](const auto&... of) { forward(of...); });
 }
-template <class T>
-void lstm_backward_data(const LstmShape& shape, const LstmPlaces<T>& places) {
+void lstm_backward_data(const LstmShape& shape, const LstmPlaces<void>& places) {
   run(shape, places, [](const auto&... of) { backward_data(of...); });
 }
-template <class T>
-void lstm_backward_weights(const LstmShape& shape, const LstmPlaces<T>& places) {
+void lstm_backward_weights(const LstmShape& shape, const LstmPlaces<void>& places) {
   run(shape, places, [](const auto&... of) { backward_weights(of...); });
 }
-
-#define EMULATED_LSTM(T)                                                    \
-  template void lstm_forward(const LstmShape&, const LstmPlaces<T>&);       \
-  template void lstm_backward_data(const LstmShape&, const LstmPlaces<T>&); \
-  template void lstm_backward_weights(const LstmShape&, const LstmPlaces<T>&);
-EMULATED_LSTM(float)
-EMULATED_LSTM(double)
-EMULATED_LSTM(Float16)
-EMULATED_LSTM(BFloat16)
-#undef EMULATED_LSTM
 
 }  // namespace ebb::emulated

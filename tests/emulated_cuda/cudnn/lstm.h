@@ -1,8 +1,7 @@
-// An LSTM as cuDNN computes it, on resident (not device) pointers.
+// An LSTM as cuDNN computes it, on device pointers.
 #pragma once
 #include <array>
 
-#include "ebb/core/base/half.h"
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
 
 namespace ebb::emulated {
@@ -37,11 +36,8 @@ struct LstmPlaces {
   std::array<T**, 8> written() { return {&y, &hy, &cy, &dx, &dhx, &dcx, &dweights, &reserve}; }
 };
 
-template <class T>
-void lstm_forward(const LstmShape& shape, const LstmPlaces<T>& places);
-template <class T>
-void lstm_backward_data(const LstmShape& shape, const LstmPlaces<T>& places);
-template <class T>
-void lstm_backward_weights(const LstmShape& shape, const LstmPlaces<T>& places);
+void lstm_forward(const LstmShape& shape, const LstmPlaces<void>& places);
+void lstm_backward_data(const LstmShape& shape, const LstmPlaces<void>& places);
+void lstm_backward_weights(const LstmShape& shape, const LstmPlaces<void>& places);
 
 }  // namespace ebb::emulated

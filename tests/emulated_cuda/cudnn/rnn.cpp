@@ -1,6 +1,5 @@
 // cuDNN's calls for RNNs, with the checks that the library makes of its arguments.
 #include <algorithm>
-#include <functional>
 
 #include "ebb/tests/emulated_cuda/api/call.h"
 #include "ebb/tests/emulated_cuda/cudnn/lstm.h"
@@ -89,21 +88,9 @@ cudnnStatus_t take_spaces(Call& call, bool training, std::size_t weight_bytes, c
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The operands of an LSTM of any dtype, as kernels find them.
-template <class T>
-LstmPlaces<T> resident(LstmPlaces<void> from) {
-  const auto alias = [](const void* at) { return static_cast<T*>(address_space().alias(at)); };
-  LstmPlaces<T> to;
-  for (std::size_t i = 0; i < to.read().size(); ++i) *to.read()[i] = alias(*from.read()[i]);
-  for (std::size_t i = 0; i < to.written().size(); ++i)
-    *to.written()[i] = alias(*from.written()[i]);
-  return to;
-}
-
-// Puts function(shape, places) into the handle's stream, with places of the descriptor's type.
-template <class Function>
+// Puts function(shape, places) into the handle's stream.
 cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const LstmPlaces<void>& places,
-                  const Function& function) {
+                  void (*function)(const LstmShape&, const LstmPlaces<void>&)) {
   for (const DevicePart& part : call.parts)
     if (part.bytes > 0 && !address_space().holds(part.address)) return CUDNN_STATUS_BAD_PARAM;
   auto run = [call, places, function]() -> Outcome {
@@ -111,20 +98,7 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const LstmP
     auto* const scratch = static_cast<unsigned char*>(address_space().alias(call.workspace));
     // Contents of the workspace are undefined after a call: fills it with garbage.
     std::fill_n(scratch, call.workspace_bytes - LstmShape::kFixedWorkspace, 0xFF);
-    const auto with = [&]<class T>(T) { function(call.shape, resident<T>(places)); };
-    switch (call.shape.rnn.type) {
-      case CUDNN_DATA_DOUBLE:
-        with(double{});
-        break;
-      case CUDNN_DATA_HALF:
-        with(Float16{});
-        break;
-      case CUDNN_DATA_BFLOAT16:
-        with(BFloat16{});
-        break;
-      default:
-        with(float{});
-    }
+    function(call.shape, places);
     return {};
   };
   auto lock = machine().lock();
@@ -186,8 +160,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
                                 .hy = hy,
                                 .cy = cy,
                                 .reserve = training ? reserve : workspace};
-  return put(handle, "cudnnRNNForward", std::move(call), places,
-             [](const auto& shape, const auto& p) { lstm_forward(shape, p); });
+  return put(handle, "cudnnRNNForward", std::move(call), places, lstm_forward);
 }
 
 cudnnStatus_t cudnnRNNBackwardData_v8(
@@ -222,8 +195,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
                                 .dhx = dhx,
                                 .dcx = dcx,
                                 .reserve = reserve};
-  return put(handle, "cudnnRNNBackwardData_v8", std::move(call), places,
-             [](const auto& shape, const auto& p) { lstm_backward_data(shape, p); });
+  return put(handle, "cudnnRNNBackwardData_v8", std::move(call), places, lstm_backward_data);
 }
 
 cudnnStatus_t cudnnRNNBackwardWeights_v8(
@@ -245,6 +217,5 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     return status;
   const LstmPlaces<void> places{
       .x = x, .hx = hx, .y = const_cast<void*>(y), .dweights = dweights, .reserve = reserve};
-  return put(handle, "cudnnRNNBackwardWeights_v8", std::move(call), places,
-             [](const auto& shape, const auto& p) { lstm_backward_weights(shape, p); });
+  return put(handle, "cudnnRNNBackwardWeights_v8", std::move(call), places, lstm_backward_weights);
 }
