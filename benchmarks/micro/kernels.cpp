@@ -47,7 +47,7 @@ class Call {
     for (const Spec& spec : outputs) outputs_.push_back({memory(spec.bytes(), spec.dtype), spec});
     workspace_ = memory(needs.workspace_bytes, DType::f32);
   }
-  void run() const {
+  void operator()() const {
     const Status status = kernel_({.inputs = inputs_,
                                    .outputs = outputs_,
                                    .attributes = &attributes_,
@@ -81,12 +81,13 @@ class Call {
   std::vector<std::unique_ptr<void, Free>> owned_;
 };
 
-void measure(benchmark::State& state, const Call& call, std::int64_t threads, double operations,
+template <class Calls>
+void measure(benchmark::State& state, const Calls& calls, std::int64_t threads, double operations,
              double bytes) {
   flush_denormals_on_this_thread();
   Workers::instance().set_threads(static_cast<int>(threads));
-  call.run();
-  for (auto _ : state) call.run();
+  calls();
+  for (auto _ : state) calls();
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
   if (operations > 0) state.counters["FLOP/s"] = benchmark::Counter(operations, rate);
   if (bytes > 0) state.counters["bytes/s"] = benchmark::Counter(bytes, rate);
@@ -253,19 +254,15 @@ void lstm(benchmark::State& state) {
   backward.input(1) = forward.output(0);
   for (std::size_t i = 0; i < 4; ++i) backward.input(i + 2) = forward.input(i);
   backward.output(0).data = nullptr;
-  flush_denormals_on_this_thread();
-  Workers::instance().set_threads(static_cast<int>(state.range(4)));
-  for (auto _ : state) {
-    forward.run();
-    if (state.range(5) != 0) backward.run();
-  }
-  const double forward_operations =
-      2.0 * static_cast<double>(batch * time * 4 * hidden * (in + hidden));
-  const double backward_operations =
-      2.0 * static_cast<double>(batch * time * 4 * hidden * (in + 2 * hidden));
-  state.counters["FLOP/s"] =
-      benchmark::Counter(forward_operations + (state.range(5) != 0 ? backward_operations : 0),
-                         benchmark::Counter::kIsIterationInvariantRate);
+  const bool with_backward = state.range(5) != 0;
+  const auto step = [&] {
+    forward();
+    if (with_backward) backward();
+  };
+  const std::int64_t forward_products = in + hidden, backward_products = in + 2 * hidden;
+  const std::int64_t products = forward_products + (with_backward ? backward_products : 0);
+  measure(state, step, state.range(4),
+          2.0 * static_cast<double>(batch * time * 4 * hidden * products), 0);
 }
 BENCHMARK(lstm)
     ->ArgNames({"batch", "time", "in", "hidden", "threads", "backward"})

@@ -153,6 +153,16 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
   return apply_one(conv2d_op, {x, weights}, of(g), g.site());
 }
 
+// Of a transposed convolution, and of a convolution's input gradient, which has no bias.
+Tensors transposed_gradient(Gradient g) {
+  Tensors all(static_cast<std::size_t>(g.inputs()));
+  if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
+  if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
+  if (g.attribute<ConvAttributes>().bias != 0 && g.wants(2))
+    all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
+  return all;
+}
+
 template <class Options>
 ConvAttributes attributes_of(const Options& options, bool bias) {
   ConvAttributes attributes{.groups = options.groups, .bias = bias};
@@ -285,12 +295,7 @@ constinit const OpDef conv2d_op{.name = "conv2d",
 constinit const OpDef conv2d_input_gradient_op{
     .name = "conv2d_input_gradient",
     .infer = [](Inference& inference) { infer_gradient(inference, 2, 1, 0); },
-    .gradient = [](Gradient g) -> Tensors {
-      Tensors all(3);
-      if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
-      if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
-      return all;
-    },
+    .gradient = transposed_gradient,
     .keeps_input = detail::other_factor,
     .shape_only = bit(2),
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory, cpu::is_input<2>>,
@@ -314,13 +319,7 @@ constinit const OpDef conv2d_weight_gradient_op{
 constinit const OpDef conv_transpose2d_op{
     .name = "conv_transpose2d",
     .infer = infer_images<transposed>,
-    .gradient = [](Gradient g) -> Tensors {
-      Tensors all(static_cast<std::size_t>(g.inputs()));
-      if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
-      if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
-      if (g.inputs() == 3 && g.wants(2)) all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
-      return all;
-    },
+    .gradient = transposed_gradient,
     .keeps_input = detail::other_factor,
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory>,
     .cuda = {cuda::conv_transpose2d}};
