@@ -43,20 +43,12 @@ class Codes {
 
   // Sorts newly seen texts by their bytes. Returns the new number of each old one.
   std::vector<std::int32_t> sort() {
-    std::vector<std::int32_t> order(names_.size()), places(names_.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto at = [](auto& list, std::int32_t i) -> auto& {
-      return list[static_cast<std::size_t>(i)];
-    };
-    if (is_open_)
-      std::sort(order.begin(), order.end(),
-                [&](std::int32_t a, std::int32_t b) { return at(names_, a) < at(names_, b); });
-    Names sorted;
-    for (const std::int32_t i : order) {
-      at(places, i) = static_cast<std::int32_t>(sorted.size());
-      sorted.push_back(at(names_, i));
-    }
-    names_ = std::move(sorted);
+    std::vector<std::int32_t> places(names_.size());
+    std::iota(places.begin(), places.end(), 0);
+    if (!is_open_) return places;
+    std::sort(names_.begin(), names_.end());
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      places[static_cast<std::size_t>(codes_.at(names_[i]))] = static_cast<std::int32_t>(i);
     return places;
   }
   const Names& names() const noexcept { return names_; }
