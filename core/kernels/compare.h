@@ -21,8 +21,6 @@ enum class Comparison : std::int64_t {
   is_finite
 };
 
-constexpr bool is_of_one(Comparison operation) noexcept { return operation >= Comparison::is_nan; }
-
 // The comparison that holds for exchanged operands.
 constexpr Comparison exchanged(Comparison operation) noexcept {
   switch (operation) {
