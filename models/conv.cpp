@@ -9,111 +9,86 @@
 namespace ebb::models {
 namespace {
 
+constexpr const char* name_of(const Conv1dOptions&) { return "conv1d"; }
+constexpr const char* name_of(const Conv2dOptions&) { return "conv2d"; }
+constexpr const char* name_of(const ConvTranspose2dOptions&) { return "conv_transpose2d"; }
+
+// The shape of the weight. Throws Error for a size below 1.
 template <class Options>
-void require_sizes(const char* layer, std::int64_t in, std::int64_t out, const Options& options) {
+Shape checked_shape(std::int64_t in, std::int64_t out, const Options& options) {
+  const char* const layer = name_of(options);
   require_size(layer, "in", in);
   require_size(layer, "out", out);
   require_size(layer, "groups", options.groups);
-  if constexpr (requires { options.kernel.height; }) {
+  Shape shape{out, in / options.groups};
+  if constexpr (std::same_as<Options, ConvTranspose2dOptions>) shape = {in, out / options.groups};
+  if constexpr (std::same_as<Options, Conv1dOptions>) {
+    require_size(layer, "kernel", options.kernel);
+    shape.push_back(options.kernel);
+  } else {
     require_size(layer, "kernel height", options.kernel.height);
     require_size(layer, "kernel width", options.kernel.width);
-  } else {
-    require_size(layer, "kernel", options.kernel);
+    shape.push_back(options.kernel.height);
+    shape.push_back(options.kernel.width);
   }
   if (in % options.groups != 0 || out % options.groups != 0)
     ebb::detail::refuse(layer, std::to_string(in) + " and " + std::to_string(out) +
                                    " channels do not make " + std::to_string(options.groups) +
                                    " groups");
-}
-
-void require_countable(const char* layer, const Shape& shape) {
   if (!shape.is_countable()) ebb::detail::refuse(layer, ebb::detail::too_large(shape));
+  return shape;
 }
 
-Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t fan_out) {
-  return is_rectifier(activation) ? initializers::he_normal(fan_in)
-                                  : initializers::glorot_uniform(fan_in, fan_out);
+// `bias` holds nothing or one tensor.
+Tensor convolve(const Operand& x, const Tensor& weight, const Tensor& bias,
+                const Conv1dOptions& options) {
+  const ebb::Conv1dOptions how{options.stride, options.padding, options.dilation, options.groups};
+  return bias.defined() ? conv1d(x, weight, bias, how) : conv1d(x, weight, how);
 }
-
-template <class Options>
-void declare_filters(const Parameters& parameters, const char* layer, const Shape& shape,
-                     const Options& options, Tensor& weight, Tensor& bias) {
-  require_countable(layer, shape);
-  const std::int64_t out = shape[0];
-  std::int64_t taps = 1;
-  for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
-  weight = parameters.declare(
-      "weight", shape,
-      initializer(options.activation, shape[1] * taps, out / options.groups * taps));
-  if (options.bias) bias = parameters.declare("bias", {out}, initializers::zeros());
+Tensor convolve(const Operand& x, const Tensor& weight, const Tensor& bias,
+                const Conv2dOptions& options) {
+  const ebb::Conv2dOptions how{options.stride, options.padding, options.dilation, options.groups};
+  return bias.defined() ? conv2d(x, weight, bias, how) : conv2d(x, weight, how);
+}
+Tensor convolve(const Operand& x, const Tensor& weight, const Tensor& bias,
+                const ConvTranspose2dOptions& options) {
+  const ebb::ConvTranspose2dOptions how{.stride = options.stride,
+                                        .padding = options.padding,
+                                        .output_padding = options.output_padding,
+                                        .dilation = options.dilation,
+                                        .groups = options.groups};
+  return bias.defined() ? conv_transpose2d(x, weight, bias, how) : conv_transpose2d(x, weight, how);
 }
 
 }  // namespace
 
-Conv1d::Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out,
-               const Conv1dOptions& options, CallSite site)
-    : options_{.stride = options.stride,
-               .padding = options.padding,
-               .dilation = options.dilation,
-               .groups = options.groups},
-      activation_(options.activation) {
+template <class Options>
+ConvLayer<Options>::ConvLayer(const Parameters& parameters, std::int64_t in, std::int64_t out,
+                              const Options& options, CallSite site)
+    : options_(options) {
   const ebb::detail::Declaring at(parameters, site);
-  require_sizes("conv1d", in, out, options);
-  declare_filters(parameters, "conv1d", {out, in / options.groups, options.kernel}, options,
-                  weight_, bias_);
-}
-
-Tensor Conv1d::operator()(const Tensor& x, CallSite site) const {
-  Tensor y = bias_.defined() ? conv1d({x, site}, weight_, bias_, options_)
-                             : conv1d({x, site}, weight_, options_);
-  return ebb::detail::activate({std::move(y), site}, activation_);
-}
-
-Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
-               const Conv2dOptions& options, CallSite site)
-    : options_{.stride = options.stride,
-               .padding = options.padding,
-               .dilation = options.dilation,
-               .groups = options.groups},
-      activation_(options.activation) {
-  const ebb::detail::Declaring at(parameters, site);
-  require_sizes("conv2d", in, out, options);
-  declare_filters(parameters, "conv2d",
-                  {out, in / options.groups, options.kernel.height, options.kernel.width}, options,
-                  weight_, bias_);
-}
-
-Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {
-  Tensor y = bias_.defined() ? conv2d({x, site}, weight_, bias_, options_)
-                             : conv2d({x, site}, weight_, options_);
-  return ebb::detail::activate({std::move(y), site}, activation_);
-}
-
-ConvTranspose2d::ConvTranspose2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
-                                 const ConvTranspose2dOptions& options, CallSite site)
-    : options_{.stride = options.stride,
-               .padding = options.padding,
-               .output_padding = options.output_padding,
-               .dilation = options.dilation,
-               .groups = options.groups},
-      activation_(options.activation) {
-  const ebb::detail::Declaring at(parameters, site);
-  require_sizes("conv_transpose2d", in, out, options);
-  const Shape shape{in, out / options.groups, options.kernel.height, options.kernel.width};
-  require_countable("conv_transpose2d", shape);
-  const std::int64_t taps = shape[2] * shape[3];
-  // With a stride, each output element gets contributions from only 1 / stride of the taps.
+  const Shape shape = checked_shape(in, out, options);
+  const std::int64_t taps = shape.elements() / shape[0] / shape[1];
   std::int64_t fan_in = in / options.groups * taps;
-  for (const std::int64_t stride : {options.stride.height, options.stride.width})
-    fan_in = std::max<std::int64_t>(1, fan_in / std::max<std::int64_t>(1, stride));
-  weight_ = parameters.declare("weight", shape, initializer(activation_, fan_in, shape[1] * taps));
+  if constexpr (std::same_as<Options, ConvTranspose2dOptions>)
+    for (const std::int64_t stride : {options.stride.height, options.stride.width})
+      fan_in = std::max<std::int64_t>(1, fan_in / std::max<std::int64_t>(1, stride));
+  weight_ =
+      parameters.declare("weight", shape,
+                         is_rectifier(options.activation)
+                             ? initializers::he_normal(fan_in)
+                             : initializers::glorot_uniform(fan_in, out / options.groups * taps));
   if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
 }
 
-Tensor ConvTranspose2d::operator()(const Tensor& x, CallSite site) const {
-  Tensor y = bias_.defined() ? conv_transpose2d({x, site}, weight_, bias_, options_)
-                             : conv_transpose2d({x, site}, weight_, options_);
-  return ebb::detail::activate({std::move(y), site}, activation_);
+template <class Options>
+Tensor ConvLayer<Options>::operator()(const Tensor& x, CallSite site) const {
+  Tensor y = convolve({x, site}, weight_, bias_, options_);
+  return ebb::detail::activate({std::move(y), site}, options_.activation);
 }
+
+template class ConvLayer<Conv1dOptions>;
+template class ConvLayer<Conv2dOptions>;
+template class ConvLayer<ConvTranspose2dOptions>;
 
 }  // namespace ebb::models

@@ -7,6 +7,30 @@
 
 namespace ebb::models {
 
+// The layer of the options below: activation(convolution(x, w) + b). Parameters "weight" and,
+// unless the options leave it out, "bias" [out]. They start as Dense's do, with fan-in in / groups
+// and fan-out out / groups, each times the kernel's area.
+template <class Options>
+class ConvLayer {
+ public:
+  // Throws Error for a size below 1, channels that do not make so many groups, or names that
+  // `parameters` has already.
+  ConvLayer(const Parameters& parameters, std::int64_t in, std::int64_t out,
+            const Options& options = {}, CallSite site = CallSite::here());
+  ConvLayer(const Parameters& parameters, std::int64_t in, std::int64_t out,
+            std::integral auto kernel, CallSite site = CallSite::here())
+      : ConvLayer(parameters, in, out, Options{.kernel = static_cast<std::int64_t>(kernel)}, site) {
+  }
+
+  // x [n, in, sizes] to [n, out, sizes] (at ebb::conv2d and its kin), of the parameters' dtype.
+  // Throws ShapeError.
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
+
+ private:
+  Tensor weight_, bias_;
+  Options options_;
+};
+
 struct Conv1dOptions {
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
@@ -17,25 +41,10 @@ struct Conv1dOptions {
   Activation activation = Activation::none;
 };
 
-// activation(conv1d(x, w) + b). Parameters "weight" [out, in / groups, kernel] and "bias" [out], as
-// Conv2d's.
-class Conv1d {
+// conv1d, with "weight" [out, in / groups, kernel].
+class Conv1d : public ConvLayer<Conv1dOptions> {
  public:
-  // Throws Error as Conv2d does.
-  Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out,
-         const Conv1dOptions& options = {}, CallSite site = CallSite::here());
-  Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out, std::integral auto kernel,
-         CallSite site = CallSite::here())
-      : Conv1d(parameters, in, out, Conv1dOptions{.kernel = static_cast<std::int64_t>(kernel)},
-               site) {}
-
-  // x [n, in, length] to [n, out, places], of the parameters' dtype. Throws ShapeError.
-  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
-
- private:
-  Tensor weight_, bias_;
-  ebb::Conv1dOptions options_;
-  Activation activation_;
+  using ConvLayer::ConvLayer;
 };
 
 struct Conv2dOptions {
@@ -48,27 +57,10 @@ struct Conv2dOptions {
   Activation activation = Activation::none;
 };
 
-// activation(conv2d(x, w) + b). Parameters "weight" [out, in / groups, kernel height, kernel width]
-// and, unless the options leave it out, "bias" [out]. They start as Dense's do, with fan-in in /
-// groups and fan-out out / groups, each times the kernel's area.
-class Conv2d {
+// conv2d, with "weight" [out, in / groups, kernel height, kernel width].
+class Conv2d : public ConvLayer<Conv2dOptions> {
  public:
-  // Throws Error for a size below 1, channels that do not make so many groups, or names that
-  // `parameters` has already.
-  Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
-         const Conv2dOptions& options = {}, CallSite site = CallSite::here());
-  Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out, std::integral auto kernel,
-         CallSite site = CallSite::here())
-      : Conv2d(parameters, in, out, Conv2dOptions{.kernel = kernel}, site) {}
-
-  // x [n, in, h, w] to [n, out, oh, ow] (sizes at ebb::conv2d), of the parameters' dtype. Throws
-  // ShapeError.
-  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
-
- private:
-  Tensor weight_, bias_;
-  ebb::Conv2dOptions options_;
-  Activation activation_;
+  using ConvLayer::ConvLayer;
 };
 
 struct ConvTranspose2dOptions {
@@ -82,24 +74,11 @@ struct ConvTranspose2dOptions {
   Activation activation = Activation::none;
 };
 
-// activation(conv_transpose2d(x, w) + b). Parameters "weight" [in, out / groups, kernel height,
-// kernel width] and, unless the options leave it out, "bias" [out]. They start as Dense's do, with
-// fan-out out / groups times the kernel's area and fan-in in / groups times the area over the
-// strides.
-class ConvTranspose2d {
+// conv_transpose2d, with "weight" [in, out / groups, kernel height, kernel width]. Its fan-in is
+// over the strides: each output element gets contributions from only 1 / stride of the taps.
+class ConvTranspose2d : public ConvLayer<ConvTranspose2dOptions> {
  public:
-  // Throws Error as Conv2d does.
-  ConvTranspose2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
-                  const ConvTranspose2dOptions& options = {}, CallSite site = CallSite::here());
-
-  // x [n, in, h, w] to [n, out, oh, ow] (sizes at ebb::conv_transpose2d), of the parameters' dtype.
-  // Throws ShapeError.
-  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
-
- private:
-  Tensor weight_, bias_;
-  ebb::ConvTranspose2dOptions options_;
-  Activation activation_;
+  using ConvLayer::ConvLayer;
 };
 
 }  // namespace ebb::models

@@ -1,8 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
 
 #include "ebb/core/data/loader_pass.h"
 
@@ -61,65 +60,50 @@ Batch BatchMemory::batch_in(const Slot& slot, std::int64_t rows) const {
 }
 
 struct Background::Shared {
-  explicit Shared(std::function<void(std::uint64_t)> what) : work(std::move(what)) {}
+  static constexpr std::uint64_t kOver = ~std::uint64_t{0};
 
   void run() {
     for (std::uint64_t number = 0;; ++number) {
-      {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return over || asked > number; });
-        if (over) return;
-      }
+      std::uint64_t now = asked;
+      for (; now <= number; now = asked) asked.wait(now);
+      if (now == kOver) return;
       work(number);
-      {
-        const std::lock_guard lock(mutex);
-        done = number + 1;
-      }
-      was_done.notify_one();
+      done = number + 1;
+      done.notify_one();
     }
   }
 
   const std::function<void(std::uint64_t)> work;
-  std::mutex mutex;  // guards the members below
-  std::condition_variable changed, was_done;
-  std::uint64_t asked = 0;
-  std::uint64_t done = 0;
-  bool over = false;
+  std::atomic<std::uint64_t> asked = 0;  // pieces; kOver: there are no more
+  std::atomic<std::uint64_t> done = 0;
 };
 
 Background::Background(std::function<void(std::uint64_t)> work)
     : process_(::getpid()),
-      shared_(std::make_unique<Shared>(std::move(work))),
+      shared_(new Shared{std::move(work)}),
       thread_([shared = shared_.get()] { shared->run(); }) {}
 
 Background::~Background() {
   if (is_forked()) {
-    // The thread does not exist in this process, and its locks stay locked: abandon it all.
+    // The thread does not exist in this process: abandon it and all that it refers to.
     thread_.detach();
     static_cast<void>(shared_.release());
     return;
   }
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->over = true;
-  }
-  shared_->changed.notify_one();
+  shared_->asked = Shared::kOver;
+  shared_->asked.notify_one();
   thread_.join();
 }
 
 void Background::ask() {
-  if (is_forked()) return;
-  {
-    const std::lock_guard lock(shared_->mutex);
-    ++shared_->asked;
-  }
-  shared_->changed.notify_one();
+  ++shared_->asked;
+  shared_->asked.notify_one();
 }
 
 bool Background::wait(std::uint64_t number) const {
   if (is_forked()) return false;
-  std::unique_lock lock(shared_->mutex);
-  shared_->was_done.wait(lock, [&] { return shared_->done > number; });
+  for (std::uint64_t now = shared_->done; now <= number; now = shared_->done)
+    shared_->done.wait(now);
   return true;
 }
 

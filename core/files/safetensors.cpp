@@ -25,12 +25,13 @@ constexpr std::uint64_t kAlignment = 8;
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr const char* kMetadataName = "__metadata__";
 
-constexpr struct {
+struct KnownDType {
   const char* name;
   DType dtype;
-} kDTypes[] = {{"F64", DType::f64},   {"F32", DType::f32},     {"F16", DType::f16},
-               {"BF16", DType::bf16}, {"I64", DType::i64},     {"I32", DType::i32},
-               {"U8", DType::u8},     {"BOOL", DType::boolean}};
+};
+constexpr KnownDType kDTypes[] = {
+    {"F64", DType::f64}, {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16},
+    {"I64", DType::i64}, {"I32", DType::i32}, {"U8", DType::u8},   {"BOOL", DType::boolean}};
 
 // Reads the header while it is parsed, so that a hostile one takes no more memory than its tensors
 // need: nesting and lists beyond kMaxRank are never built.
@@ -276,32 +277,25 @@ std::string make_header(std::span<const View> tensors, std::span<const std::uint
     }
   };
   std::string text = "{";
-  const auto separate = [&text] {
-    if (text.back() != '{') text += ',';
+  const auto add = [&](const std::string& key, const std::string& value) {
+    text += (text.back() == '{' ? "" : ",") + json(key) + ":" + value;
   };
   if (!metadata.empty()) {
     text += json(kMetadataName) + ":{";
-    for (const auto& [key, value] : metadata) {
-      separate();
-      text += json(key) + ":" + json(value);
-    }
+    for (const auto& [key, value] : metadata) add(key, json(value));
     text += '}';
   }
   std::unordered_set<std::string> names = {kMetadataName};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const View& tensor = tensors[i];
-    if (!names.insert(tensor.name).second)
-      throw Error("[safetensors] the name " + in_quotes(tensor.name) +
-                  (tensor.name == kMetadataName ? " is reserved" : " is given twice"));
-    separate();
-    text += json(tensor.name) + R"(:{"dtype":")";
-    for (const auto& known : kDTypes)
-      if (tensor.spec.dtype == known.dtype) text += known.name;
-    text += R"(","shape":[)";
-    for (int axis = 0; axis < tensor.spec.shape.rank(); ++axis)
-      text += (axis ? "," : "") + std::to_string(tensor.spec.shape[axis]);
-    text += R"(],"data_offsets":[)" + std::to_string(begins[i]) + "," +
-            std::to_string(begins[i] + tensor.spec.bytes()) + "]}";
+    const auto& [name, spec, values] = tensors[i];
+    if (!names.insert(name).second)
+      throw Error("[safetensors] the name " + in_quotes(name) +
+                  (name == kMetadataName ? " is reserved" : " is given twice"));
+    const auto known = std::ranges::find(kDTypes, spec.dtype, &KnownDType::dtype);
+    add(name, nlohmann::ordered_json{{"dtype", known->name},
+                                     {"shape", spec.shape.dims()},
+                                     {"data_offsets", {begins[i], begins[i] + spec.bytes()}}}
+                  .dump());
   }
   text += '}';
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
