@@ -3,6 +3,7 @@
 
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/graph_state.h"
+#include "ebb/graph/memory_figures.h"
 #include "ebb/graph/random.h"
 
 namespace ebb {
@@ -69,6 +70,18 @@ Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& s
 
 Tensor permutation(Graph& graph, std::int64_t count, CallSite site) {
   return recorded(graph, [&] { return permutation(count, {}, site); });
+}
+
+Tensor memory::bytes_in_use(Graph& graph, CallSite site) {
+  return recorded(graph, [&] { return bytes_in_use(Device::cpu(), site); });
+}
+
+Tensor memory::max_bytes_in_use(Graph& graph, CallSite site) {
+  return recorded(graph, [&] { return max_bytes_in_use(Device::cpu(), site); });
+}
+
+Tensor memory::bytes_limit(Graph& graph, CallSite site) {
+  return recorded(graph, [&] { return bytes_limit(Device::cpu(), site); });
 }
 
 }  // namespace ebb

@@ -19,28 +19,24 @@ void require_sizes(const char* layer, const Shape& sizes) {
 
 }  // namespace
 
-LayerNorm::LayerNorm(const Parameters& parameters, const Shape& sizes, double epsilon,
-                     CallSite site)
+template <bool kHasShift>
+LastAxesNorm<kHasShift>::LastAxesNorm(const Parameters& parameters, const Shape& sizes,
+                                      double epsilon, CallSite site)
     : options_{.axes = sizes.rank(), .epsilon = epsilon} {
   const ebb::detail::Declaring at(parameters, site);
-  require_sizes("layer_norm", sizes);
-  declare_scaling(parameters, sizes, scale_, shift_);
-}
-
-Tensor LayerNorm::operator()(const Tensor& x, CallSite site) const {
-  return layer_norm({x, site}, scale_, shift_, options_);
-}
-
-RmsNorm::RmsNorm(const Parameters& parameters, const Shape& sizes, double epsilon, CallSite site)
-    : options_{.axes = sizes.rank(), .epsilon = epsilon} {
-  const ebb::detail::Declaring at(parameters, site);
-  require_sizes("rms_norm", sizes);
+  require_sizes(kHasShift ? "layer_norm" : "rms_norm", sizes);
   scale_ = parameters.declare("scale", sizes, initializers::constant(1));
+  if (kHasShift) shift_ = parameters.declare("shift", sizes, initializers::zeros());
 }
 
-Tensor RmsNorm::operator()(const Tensor& x, CallSite site) const {
-  return rms_norm({x, site}, scale_, options_);
+template <bool kHasShift>
+Tensor LastAxesNorm<kHasShift>::operator()(const Tensor& x, CallSite site) const {
+  return kHasShift ? layer_norm({x, site}, scale_, shift_, options_)
+                   : rms_norm({x, site}, scale_, options_);
 }
+
+template class LastAxesNorm<true>;
+template class LastAxesNorm<false>;
 
 GroupNorm::GroupNorm(const Parameters& parameters, int groups, std::int64_t channels,
                      double epsilon, CallSite site)

@@ -10,16 +10,17 @@ namespace ebb::models {
 // "shift" at 0.
 
 // Normalises over the last axes, which have `sizes`.
-class LayerNorm {
+template <bool kHasShift>
+class LastAxesNorm {
  public:
   // Throws Error for no sizes or one below 1, for an epsilon below 0 when it is called, and for
   // names that `parameters` has already.
-  LayerNorm(const Parameters& parameters, const Shape& sizes, double epsilon = 1e-5,
-            CallSite site = CallSite::here());
+  LastAxesNorm(const Parameters& parameters, const Shape& sizes, double epsilon = 1e-5,
+               CallSite site = CallSite::here());
   // Over the last axis.
-  LayerNorm(const Parameters& parameters, std::integral auto size, double epsilon = 1e-5,
-            CallSite site = CallSite::here())
-      : LayerNorm(parameters, Shape({static_cast<std::int64_t>(size)}, site), epsilon, site) {}
+  LastAxesNorm(const Parameters& parameters, std::integral auto size, double epsilon = 1e-5,
+               CallSite site = CallSite::here())
+      : LastAxesNorm(parameters, Shape({static_cast<std::int64_t>(size)}, site), epsilon, site) {}
 
   // x [.., sizes], of the parameters' dtype. Throws ShapeError.
   Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
@@ -29,23 +30,15 @@ class LayerNorm {
   LayerNormOptions options_;
 };
 
-// Divides by the root of the mean square over the last axes, `sizes`, and scales; without a shift.
-class RmsNorm {
+class LayerNorm : public LastAxesNorm<true> {
  public:
-  // Throws as LayerNorm.
-  RmsNorm(const Parameters& parameters, const Shape& sizes, double epsilon = 1e-5,
-          CallSite site = CallSite::here());
-  // Over the last axis.
-  RmsNorm(const Parameters& parameters, std::integral auto size, double epsilon = 1e-5,
-          CallSite site = CallSite::here())
-      : RmsNorm(parameters, Shape({static_cast<std::int64_t>(size)}, site), epsilon, site) {}
+  using LastAxesNorm::LastAxesNorm;
+};
 
-  // x [.., sizes], of the parameters' dtype. Throws ShapeError.
-  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
-
- private:
-  Tensor scale_;
-  LayerNormOptions options_;
+// Divides by the root of the mean square, and scales; without a shift.
+class RmsNorm : public LastAxesNorm<false> {
+ public:
+  using LastAxesNorm::LastAxesNorm;
 };
 
 // Normalises over each of `groups` groups of the channels (axis 1) together with all later axes.

@@ -287,16 +287,8 @@ constinit const OpDef accumulate_op{
     .name = "accumulate",
     .infer =
         [](Inference& inference) {
-          const Spec &sum = inference.inputs[0], &gradient = inference.inputs[1];
-          if (!is_floating(sum.dtype) || is_half(sum.dtype))
-            inference.fail("takes sums of f32 or f64");
-          if (!is_floating(gradient.dtype)) inference.fail(ebb::detail::kTakesFloating);
-          if (is_half(gradient.dtype) && sum.dtype != DType::f32)
-            inference.fail("takes f32 sums of gradients of 16 bits");
-          inference.require(ebb::detail::may_equal(sum.shape, gradient.shape),
-                            "takes tensors of one shape");
+          infer_sums(inference, "sums", "gradients");
           ebb::detail::require_scalar(inference, 2, DType::i64, "rows");
-          ebb::detail::output_like_first(inference);
         },
     .updates = bit(0),
     .stateful = true,

@@ -102,17 +102,9 @@ constinit const OpDef average_update_op{
     .name = "average_update",
     .infer =
         [](Inference& inference) {
-          const Spec &average = inference.inputs[0], &value = inference.inputs[1];
-          if (!is_floating(average.dtype) || is_half(average.dtype))
-            inference.fail("takes averages of f32 or f64");
-          if (!is_floating(value.dtype)) inference.fail(ebb::detail::kTakesFloating);
-          if (is_half(value.dtype) && average.dtype != DType::f32)
-            inference.fail("takes f32 averages of values of 16 bits");
-          inference.require(ebb::detail::may_equal(average.shape, value.shape),
-                            "takes tensors of one shape");
+          infer_sums(inference, "averages", "values");
           ebb::detail::require_scalar(inference, 2, DType::i64, "the count");
           ebb::detail::require_scalar(inference, 3, DType::f64, "the decay");
-          ebb::detail::output_like_first(inference);
         },
     .updates = bit(0),
     .stateful = true,

@@ -77,7 +77,10 @@ Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, Ca
   const ebb::detail::CallScope at(site);
   // A function called when memory is short may give up the caller's handle.
   const Tensor loss = given;
-  OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
+  NodesBelow below;
+  Targets targets = trained_below(loss, parameters, "minimize", below);
+  if (targets.empty()) fail_for_frozen("minimize", "parameter", loss);
+  OptimizerStep step(*this, parameters, std::move(targets));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   const Tensor value = value_before_step(loss);

@@ -1,9 +1,9 @@
 #include "ebb/core/autodiff/check_gradient.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
 #include <vector>
 
@@ -53,10 +53,8 @@ void compare(GradientCheck& check, double computed, double numeric, double toler
   if (difference <= check.worst || std::isnan(check.worst)) return;  // the first NaN is reported
   check.worst = difference;
   if (difference <= tolerance) return;
-  std::array<char, 128> numbers;
-  std::snprintf(numbers.data(), numbers.size(), "computed %.12g, numeric %.12g", computed, numeric);
   check.agrees = false;
-  check.report = where + ": " + numbers.data();
+  check.report = fmt::format("{}: computed {:.12g}, numeric {:.12g}", where, computed, numeric);
 }
 
 GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
@@ -144,10 +142,8 @@ GradientCheck check_gradient(const Function& function, const Tensors& inputs,
 }
 
 std::ostream& operator<<(std::ostream& out, const GradientCheck& check) {
-  std::array<char, 32> worst;
-  std::snprintf(worst.data(), worst.size(), "%.2g", check.worst);
-  if (check) return out << "agrees to " << worst.data();
-  return out << "differs by " << worst.data() << ", " << check.report;
+  if (check) return out << fmt::format("agrees to {:.2g}", check.worst);
+  return out << fmt::format("differs by {:.2g}, {}", check.worst, check.report);
 }
 
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #include "ebb/core/files/input_file.h"
 
 #include <fcntl.h>
+#include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,14 +96,10 @@ std::string in_quotes(std::string_view text) {
   std::string result = "'";
   for (const char c : text.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
+    if (byte >= 0x20 && byte != 0x7f)
       result += c;
-    } else {
-      constexpr char digits[] = "0123456789abcdef";
-      result += "\\x";
-      result += digits[byte >> 4];
-      result += digits[byte & 15];
-    }
+    else
+      result += fmt::format("\\x{:02x}", byte);
   }
   return result + (cut ? "...'" : "'");
 }

@@ -1,9 +1,9 @@
 // The table of a comparison.
 #include "ebb/core/memory/comparison.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <span>
 
@@ -202,14 +202,9 @@ std::string about(const Measurement& result, const Device& device) {
     text += result.name + " does not fit: " + device.name() + " has " +
             figure(device.runtime().capacity_bytes()) + ".\n";
   if (result.measured.steps == 0) return text;
-  std::array<char, 96> steps;
-  std::snprintf(steps.data(), steps.size(), ": %lld steps in %.1f s",
-                static_cast<long long>(result.measured.steps), result.seconds);
-  text += result.name + steps.data();
-  if (!result.losses.empty()) {
-    std::snprintf(steps.data(), steps.size(), ", last loss %.6g", result.losses.back());
-    text += steps.data();
-  }
+  text +=
+      fmt::format("{}: {} steps in {:.1f} s", result.name, result.measured.steps, result.seconds);
+  if (!result.losses.empty()) text += fmt::format(", last loss {:.6g}", result.losses.back());
   return text + ".\n";
 }
 

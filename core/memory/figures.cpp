@@ -1,7 +1,8 @@
 #include "ebb/core/memory/figures.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <array>
-#include <cstdio>
 
 namespace ebb::memory {
 
@@ -12,9 +13,7 @@ std::string figure(std::size_t bytes) {
   std::size_t unit = 0;
   // 1023.95 would be printed as 1024.0.
   for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f %s", value, kUnits[unit]);
-  return text.data();
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string exact_figure(std::size_t bytes) {

@@ -1,8 +1,9 @@
 // Printing of tensors.
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <ostream>
 #include <string>
@@ -26,9 +27,7 @@ std::string text_of(DType dtype, const std::byte* value) {
     if constexpr (std::is_integral_v<T>) return std::to_string(number);
     const double as_double = convert<double>(number);
     if (std::isnan(as_double)) return "nan";  // without the sign, which says nothing
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.4g", as_double);
-    return text;
+    return fmt::format("{:.4g}", as_double);
   });
 }
 

@@ -76,13 +76,6 @@ void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss
                  ", depends on is frozen by set_trainable(false)");
 }
 
-Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what) {
-  NodesBelow below;
-  Targets targets = trained_below(loss, parameters, what, below);
-  if (targets.empty()) fail_for_frozen(what, "parameter", loss);
-  return targets;
-}
-
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
                       NodesBelow& below) {
   if (!loss.defined()) fail(what, "of a tensor that holds nothing");

@@ -22,12 +22,10 @@ namespace ebb::optim {
 // Positions in Parameters::entries().
 using Targets = std::vector<std::size_t>;
 
-// The trainable parameters that `loss` was computed from. Throws Error where there is none, or
-// where only one of loss and parameters belongs to a graph.
-Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what);
-// Like parameters_below(), but returns none where all of the parameters, or all that the loss
-// depends on, are frozen. `below` is the loss's history: empty at first, then reused for further
-// sets of parameters.
+// The trainable parameters that `loss` was computed from; none where all of the parameters, or all
+// that the loss depends on, are frozen. Throws Error where it depends on none, or where only one of
+// loss and parameters belongs to a graph. `below` is the loss's history: empty at first, then
+// reused for further sets of parameters.
 using NodesBelow = std::unordered_set<const Node*>;
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
                       NodesBelow& below);

@@ -64,4 +64,15 @@ void infer_update(Inference& inference, std::size_t arrays) {
   output_like_first(inference);
 }
 
+void infer_sums(Inference& inference, const char* sums, const char* values) {
+  const Spec &sum = inference.inputs[0], &value = inference.inputs[1];
+  if (!is_floating(sum.dtype) || is_half(sum.dtype))
+    inference.fail(std::string("takes ") + sums + " of f32 or f64");
+  if (!is_floating(value.dtype)) inference.fail(kTakesFloating);
+  if (is_half(value.dtype) && sum.dtype != DType::f32)
+    inference.fail(std::string("takes f32 ") + sums + " of " + values + " of 16 bits");
+  inference.require(may_equal(sum.shape, value.shape), "takes tensors of one shape");
+  output_like_first(inference);
+}
+
 }  // namespace ebb::optim

@@ -101,6 +101,10 @@ class UpdateRule final : public FusedRule {
 // dtype.
 void infer_update(Inference& inference, std::size_t arrays);
 
+// The first half of the shape rule of an operator that adds up `values` in its first input, the
+// `sums` of messages, which are f32 or f64; f32 for values of 16 bits.
+void infer_sums(Inference& inference, const char* sums, const char* values);
+
 // The operator of a rule.
 template <class Update>
 constexpr OpDef update_operator(const char* name, Kernel cpu, Kernel cuda,
