@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/data/tensor_files.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -30,17 +30,11 @@ class InputFile {
   // Dtype of the weights, and of the batches except class indices.
   DType dtype() const { return find("x").spec.dtype; }
   std::vector<Tensor> batches(const std::string& name, const Device& device) const {
-    const safetensors::File::Entry& entry = find(name);
-    switch (entry.spec.dtype) {
-      case DType::f32:
-        return cut<float>(entry, device);
-      case DType::bf16:
-        return cut<BFloat16>(entry, device);
-      case DType::i64:
-        return cut<std::int64_t>(entry, device);
-      default:
-        throw FileError("'" + name + "' is none of float32, bfloat16 and int64");
-    }
+    const std::int64_t count = shape(name)[0];
+    const Tensor all = load_safetensors(path_).at(name);
+    std::vector<Tensor> batches;
+    for (std::int64_t i = 0; i < count; ++i) batches.push_back(all[i].to(device));
+    return batches;
   }
 
  private:
@@ -48,18 +42,6 @@ class InputFile {
     const safetensors::File::Entry* entry = file_.find(name);
     if (entry == nullptr) throw FileError("the weights and data lack '" + name + "'");
     return *entry;
-  }
-  template <class T>
-  std::vector<Tensor> cut(const safetensors::File::Entry& entry, const Device& device) const {
-    std::vector<T> values(entry.spec.bytes() / sizeof(T));
-    file_.read(entry.name, values.data());
-    Shape shape;
-    for (int i = 1; i < entry.spec.shape.rank(); ++i) shape.push_back(entry.spec.shape[i]);
-    const auto size = static_cast<std::size_t>(shape.elements());
-    std::vector<Tensor> batches;
-    for (std::size_t begin = 0; begin < values.size(); begin += size)
-      batches.push_back(Tensor::from(std::span(values).subspan(begin, size), shape, device));
-    return batches;
   }
 
   const std::string path_;
