@@ -64,8 +64,6 @@
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/create.h"
 #include "ebb/graph/graph.h"
-#include "ebb/graph/memory_figures.h"
-#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/attention.h"
 #include "ebb/models/classifier.h"

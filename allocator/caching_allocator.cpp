@@ -174,17 +174,7 @@ Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunctio
 
 bool CachingAllocator::is_watched() const noexcept { return state_->is_special(); }
 
-Stats CachingAllocator::stats() const {
-  Stats stats;
-  std::size_t limit = kNoLimit;
-  {
-    const Guard guard(state_->lock);
-    stats = state_->ledger.stats();
-    stats.segments = state_->heap.segments_with_memory() + state_->segments_of_pools;
-    limit = state_->limit;
-  }
-  return state_->with_device(stats, limit);
-}
+Stats CachingAllocator::stats() const { return state_->stats(nullptr); }
 
 void CachingAllocator::reset_peaks() noexcept {
   const Guard guard(state_->lock);

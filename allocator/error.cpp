@@ -113,8 +113,7 @@ std::string categories(const memory::Stats& stats) {
   for (std::size_t i = 0; i < held.size(); ++i) {
     held[i] = {stats.by_category[i].current, static_cast<memory::Category>(i)};
   }
-  std::stable_sort(held.begin(), held.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(held, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [bytes, category] : held) {
     if (bytes == 0) break;

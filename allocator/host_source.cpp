@@ -39,11 +39,6 @@ void make_resident(void* at, std::size_t bytes, std::size_t page_bytes) noexcept
 HostSource::HostSource(std::optional<std::size_t> capacity_bytes) noexcept
     : page_bytes_(system_page_bytes()), fixed_capacity_(capacity_bytes) {}
 
-HostSource::HostSource() : HostSource(configured_capacity()) {}
-
-HostSource::HostSource(std::size_t capacity_bytes) noexcept
-    : HostSource(std::optional(capacity_bytes)) {}
-
 // Returns the capacity. Committed memory is resident, so the free memory does not include it.
 std::size_t HostSource::read() const noexcept {
   const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ebb/allocator/host_capacity.h"
 #include "ebb/allocator/memory_source.h"
 
 namespace ebb::memory {
@@ -19,9 +20,8 @@ namespace ebb::memory {
 /// too, and so does this one's heap.
 class HostSource final : public MemorySource {
  public:
-  /// Takes the capacity from EBB_CPU_MEMORY if it is set. Throws Error if that is no size.
-  HostSource();
-  explicit HostSource(std::size_t capacity_bytes) noexcept;
+  /// By default the capacity is EBB_CPU_MEMORY, if that is set. Throws Error if it is no size.
+  explicit HostSource(std::optional<std::size_t> capacity_bytes = configured_capacity()) noexcept;
 
   void* reserve(std::size_t bytes) noexcept override;
   void unreserve(void* base, std::size_t bytes) noexcept override;
@@ -32,7 +32,6 @@ class HostSource final : public MemorySource {
   DeviceMemory device_memory() const noexcept override;
 
  private:
-  explicit HostSource(std::optional<std::size_t> capacity_bytes) noexcept;
   std::size_t read() const noexcept;
   bool is_old() const noexcept;
   bool admits(std::size_t committed_bytes, std::size_t bytes) const noexcept;

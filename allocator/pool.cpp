@@ -372,17 +372,7 @@ CloseReport Pool::close() noexcept {
   return report;
 }
 
-Stats Pool::stats() const {
-  Stats stats;
-  std::size_t limit = kNoLimit;
-  {
-    const Guard guard(allocator_.lock);
-    stats = state_->ledger.stats();
-    stats.segments = state_->segments;
-    limit = state_->limit;
-  }
-  return allocator_.with_device(stats, limit);
-}
+Stats Pool::stats() const { return allocator_.stats(state_.get()); }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   std::size_t reserved = 0, limit = 0;

@@ -3,8 +3,6 @@
 
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/graph_state.h"
-#include "ebb/graph/memory_figures.h"
-#include "ebb/graph/random.h"
 
 namespace ebb {
 namespace {

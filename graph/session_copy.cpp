@@ -21,24 +21,6 @@ void require_equal(const std::string& name, const Spec& here, const Spec& there)
                                               there.to_string() + " in the others");
 }
 
-// Calls match(here, there) for entries of equal names below the two handles. Throws Error naming
-// the first that one of them lacks.
-template <class Match>
-void for_each_pair(const Parameters& to, const Parameters& from, const Match& match) {
-  const auto other_of = [](const Parameters::Entry& entry, const Parameters& of,
-                           const Parameters& in) {
-    const std::string name = entry.name.substr(of.prefix().size());
-    if (!in.contains(name))
-      detail::refuse("copy_from",
-                     "there is no \"" + in.prefix() + name + "\" to go with \"" + entry.name + '"');
-    return in[name];
-  };
-  for (const auto* list : {&to.entries(), &to.states()})
-    for (const Parameters::Entry& here : *list) match(here, other_of(here, to, from));
-  for (const auto* list : {&from.entries(), &from.states()})
-    for (const Parameters::Entry& there : *list) other_of(there, from, to);
-}
-
 }  // namespace
 
 // Locks in the order of addresses, so that two threads copying to and fro do not deadlock.
@@ -55,7 +37,7 @@ void Session::Impl::require_values_of(const Impl& other) const {
 
 void Session::Impl::copy_values(const Impl* source, const Parameters& from, const Parameters& to) {
   std::vector<Source> values;
-  for_each_pair(to, from, [&](const Parameters::Entry& here, const Tensor& there) {
+  detail::for_each_pair(to, from, [&](const Parameters::Entry& here, const Tensor& there) {
     const std::size_t index = variable_index(here.tensor, "copy_from");
     require_equal(here.name, variables.declaration(index).spec, there.impl()->spec);
     if (!source) {

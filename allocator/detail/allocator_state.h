@@ -152,6 +152,8 @@ struct AllocatorState {
   std::size_t room_of(const PoolState& pool, std::size_t room_of_device, const Request& request,
                       const Refusal& refusal) const noexcept;
   std::size_t cache_reserved() const noexcept;
+  /// The figures of a pool, or of the device if it is null, but those that the device reports.
+  Stats counted(PoolState* pool) noexcept;
   BlockNode* serve(BlockNode* node, const Request& request) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;
   void uncount(PoolState& pool, const Holding& holding) noexcept;
@@ -204,7 +206,9 @@ struct AllocatorState {
   /// Reports an OutOfMemory that is about to be thrown to the process's observer.
   void tell_observer(const OutOfMemory& refused) noexcept;
   /// Fills in the figures that the device reports; asking may take a while.
-  Stats with_device(Stats stats, std::size_t its_limit) const noexcept;
+  Stats with_device(Stats stats) const noexcept;
+  /// All figures of a pool; of the device if it is null.
+  Stats stats(PoolState* pool) noexcept;
   /// Calls the watches whose thresholds the device has passed.
   void tell_passed(const Request& request);
 

@@ -152,24 +152,19 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
   facts.request = request;
   facts.reserve_bytes = refusal.reserve_bytes;
   facts.device = profile.name;
-  std::size_t its_limit = kNoLimit;
   const std::size_t capacity = source->capacity_bytes();
   {
     const Guard guard(lock);
-    facts.stats = ledger.stats();
-    facts.stats.segments = heap.segments_with_memory() + segments_of_pools;
-    its_limit = limit;
+    facts.stats = counted(nullptr);
     if (pool) {
       facts.pool = pool->name;
-      facts.pool_stats = pool->ledger.stats();
-      facts.pool_stats->segments = pool->segments;
-      facts.pool_stats->limit = pool->limit;
+      facts.pool_stats = counted(pool);
     }
     facts.room_bytes = room_within(std::min(limit, capacity));
     if (pool) facts.room_bytes = room_of(*pool, facts.room_bytes, request, refusal);
   }
-  facts.stats = with_device(facts.stats, its_limit);
-  if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats, facts.pool_stats->limit);
+  facts.stats = with_device(facts.stats);
+  if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats);
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
@@ -194,12 +189,27 @@ void AllocatorState::tell_observer(const OutOfMemory& refused) noexcept {
   }
 }
 
-Stats AllocatorState::with_device(Stats stats, std::size_t its_limit) const noexcept {
+Stats AllocatorState::counted(PoolState* pool) noexcept {
+  Stats stats = (pool ? pool->ledger : ledger).stats();
+  stats.segments = pool ? pool->segments : heap.segments_with_memory() + segments_of_pools;
+  stats.limit = pool ? pool->limit : limit;
+  return stats;
+}
+
+Stats AllocatorState::with_device(Stats stats) const noexcept {
   const DeviceMemory memory = source->device_memory();
   stats.device_free = memory.free;
   stats.device_total = memory.total;
-  stats.limit = its_limit;
   return stats;
+}
+
+Stats AllocatorState::stats(PoolState* pool) noexcept {
+  Stats stats;
+  {
+    const Guard guard(lock);
+    stats = counted(pool);
+  }
+  return with_device(stats);
 }
 
 namespace {

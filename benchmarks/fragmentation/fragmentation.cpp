@@ -137,9 +137,7 @@ bool is_constant(const Figures& figures) {
                      [&](std::size_t bytes) { return bytes == figures.at_end[1]; });
 }
 
-std::size_t most(const Figures& figures) {
-  return *std::max_element(figures.peak.begin(), figures.peak.end());
-}
+std::size_t most(const Figures& figures) { return *std::ranges::max_element(figures.peak); }
 
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kMiB); }
 

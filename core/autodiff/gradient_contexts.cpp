@@ -54,8 +54,7 @@ void RegionClones::clone(const Node::Source& wanted) {
   want_source(wanted);
   for (std::size_t next = 0; next < missing.size(); ++next)
     for (const Node::Source& source : Ref<Node>(missing[next])->inputs) want_source(source);
-  std::sort(missing.begin(), missing.end(),
-            [](const Node* a, const Node* b) { return a->number < b->number; });
+  std::ranges::sort(missing, [](const Node* a, const Node* b) { return a->number < b->number; });
   for (Node* node : missing) {
     Tensors inputs;
     for (const Node::Source& source : node->inputs)

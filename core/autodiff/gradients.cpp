@@ -56,8 +56,7 @@ Tensor one_like(const Tensor& output, const char* what, CallSite site) {
 // has no node.)
 bool reaches_source(const Tensor& output) {
   const std::unordered_set<const Node*> below = detail::nodes_below(output);
-  return std::any_of(below.begin(), below.end(),
-                     [](const Node* node) { return node->op->is_source; });
+  return std::ranges::any_of(below, [](const Node* node) { return node->op->is_source; });
 }
 
 }  // namespace
@@ -159,8 +158,7 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
       {&output, 1}, {&dy, 1}, targets,
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
   const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
-  if (output.is_symbolic() && std::all_of(result.begin(), result.end(), undefined) &&
-      !reaches_source(output))
+  if (output.is_symbolic() && std::ranges::all_of(result, undefined) && !reaches_source(output))
     throw no_history(what, site);
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;

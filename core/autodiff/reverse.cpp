@@ -114,8 +114,7 @@ class Reverse {
       }
       order_.push_back(std::move(node));
     }
-    std::sort(order_.begin(), order_.end(),
-              [](const auto& a, const auto& b) { return a->number < b->number; });
+    std::ranges::sort(order_, [](const auto& a, const auto& b) { return a->number < b->number; });
     for (const Ref<Node>& node : order_) {
       State& state = states_[node.get()];
       state.leads = state.is_target;

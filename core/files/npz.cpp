@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -137,10 +136,8 @@ struct File::Impl {
 
   explicit Impl(const std::string& name) : file(name), archive(nullptr, zip_discard) {
     int code = 0;
-    const int descriptor = file.duplicate();  // the archive's, once it is open
-    archive.reset(zip_fdopen(descriptor, ZIP_RDONLY | ZIP_CHECKCONS, &code));
+    archive.reset(zip_open(name.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
     if (!archive) {
-      ::close(descriptor);
       ZipError error(code);
       file.fail(std::string("is no ZIP archive, or damaged: ") + zip_error_strerror(&error));
     }

@@ -73,9 +73,8 @@ void add_peak(std::vector<Row>& rows, std::span<const Measurement> results) {
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
     const auto held = [i](const Footprint& footprint) -> Cell { return footprint.by_category[i]; };
     Row row = make_row("  " + std::string(name(static_cast<Category>(i))), results, held);
-    const bool any = std::any_of(row.cells.begin(), row.cells.end(), [](const auto& cell) {
-      return *cell.first != 0 || *cell.second != 0;
-    });
+    const bool any = std::ranges::any_of(
+        row.cells, [](const auto& cell) { return *cell.first != 0 || *cell.second != 0; });
     std::replace(row.label.begin(), row.label.end(), '_', ' ');
     if (any) rows.push_back(std::move(row));
   }

@@ -24,7 +24,7 @@ Tensor max_bytes_in_use(const Operand& after);
 Tensor bytes_limit(const Operand& after);
 
 // The figures of `device` now. While a graph traces the calling thread: in each run of it, at this
-// place of the program. For figures of a graph that follow no tensor, see graph/memory_figures.h.
+// place of the program. For figures of a graph that follow no tensor, see graph/create.h.
 Tensor bytes_in_use(const Device& device, CallSite site = CallSite::here());
 Tensor max_bytes_in_use(const Device& device, CallSite site = CallSite::here());
 Tensor bytes_limit(const Device& device, CallSite site = CallSite::here());

@@ -34,7 +34,7 @@ struct BernoulliOptions {
 
 // Random tensors, floating, drawn now from the calling thread's generator (set_seed). A graph that
 // uses one captures it, so that it is the same in every run; to draw anew in each run, use
-// graph/random.h or the _like forms below. Throw ShapeError for another dtype or an open shape,
+// graph/create.h or the _like forms below. Throw ShapeError for another dtype or an open shape,
 // Error for parameters of no distribution.
 
 // Random numbers in [low, high), all equally likely. Bounds are rounded to the dtype; two that

@@ -252,6 +252,23 @@ void Parameters::zero_grad(CallSite site) const {
   for (const Entry& entry : entries()) entry.tensor.zero_grad();
 }
 
+void detail::for_each_pair(
+    const Parameters& to, const Parameters& from,
+    const std::function<void(const Parameters::Entry&, const Tensor&)>& match) {
+  const auto other_of = [](const Parameters::Entry& entry, const Parameters& of,
+                           const Parameters& in) {
+    const std::string name = entry.name.substr(of.prefix().size());
+    if (!in.contains(name))
+      refuse("copy_from", "there is no " + in_double_quotes(in.prefix() + name) + " to go with " +
+                              in_double_quotes(entry.name));
+    return in[name];
+  };
+  for (const auto* list : {&to.entries(), &to.states()})
+    for (const Parameters::Entry& here : *list) match(here, other_of(here, to, from));
+  for (const auto* list : {&from.entries(), &from.states()})
+    for (const Parameters::Entry& there : *list) other_of(there, from, to);
+}
+
 void Parameters::copy_from(const Parameters& other, CallSite site) const {
   const detail::CallSiteScope at(site);
   detail::require_own(*this, "copy_from");
@@ -261,27 +278,14 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
   if (!(device() == other.device()))
     detail::refuse("copy_from", "the parameters are on " + device().name() + ", the others on " +
                                     other.device().name());
-  const auto require = [&](const Entry& entry, const Parameters& from, const Parameters& in) {
-    const std::string name = in.prefix_ + entry.name.substr(from.prefix_.size());
-    const Tensor* found = in.state_->find_value(name);
-    if (!found)
-      detail::refuse("copy_from", "there is no " + in_double_quotes(name) + " to go with " +
-                                      in_double_quotes(entry.name));
-    return *found;
-  };
   std::vector<std::pair<Tensor, Tensor>> copies;
-  for (const auto* list : {&entries(), &states()})
-    for (const Entry& here : *list) {
-      const Tensor there = require(here, *this, other);
-      if (!(here.tensor.impl()->spec == there.impl()->spec))
-        detail::refuse<ShapeError>("copy_from", in_double_quotes(here.name) + " is " +
-                                                    here.tensor.impl()->spec.to_string() +
-                                                    " here, but " + there.impl()->spec.to_string() +
-                                                    " in the others");
-      copies.emplace_back(here.tensor.detach(), there.detach());
-    }
-  for (const auto* list : {&other.entries(), &other.states()})
-    for (const Entry& there : *list) require(there, other, *this);
+  detail::for_each_pair(*this, other, [&](const Entry& here, const Tensor& there) {
+    if (!(here.tensor.impl()->spec == there.impl()->spec))
+      detail::refuse<ShapeError>(
+          "copy_from", in_double_quotes(here.name) + " is " + here.tensor.impl()->spec.to_string() +
+                           " here, but " + there.impl()->spec.to_string() + " in the others");
+    copies.emplace_back(here.tensor.detach(), there.detach());
+  });
   detail::LaunchRow row;  // all or none
   for (const auto& [here, there] : copies) assign(here, there);
   row.flush();

@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -232,6 +233,10 @@ namespace detail {
 void require_any(const Parameters& parameters, const char* what);
 // Throws Error for a result of Parameters::with().
 void require_own(const Parameters& parameters, const char* what);
+// For copy_from(): calls match(here, there) for parameters and states of equal names below the two
+// handles. Throws Error naming the first that one of them lacks.
+void for_each_pair(const Parameters& to, const Parameters& from,
+                   const std::function<void(const Parameters::Entry&, const Tensor&)>& match);
 }  // namespace detail
 
 }  // namespace ebb

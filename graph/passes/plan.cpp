@@ -15,8 +15,7 @@ memory::Tag tag_of(const Draft& draft, const Schedule& schedule, std::size_t ste
 
 void keep_largest(std::vector<memory::Holder>& holders) {
   constexpr std::size_t kMost = 16;
-  std::stable_sort(holders.begin(), holders.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(holders, [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   if (holders.size() > kMost) holders.resize(kMost);
   holders.shrink_to_fit();
 }

@@ -12,7 +12,6 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/graph/create.h"
 #include "ebb/graph/graph.h"
-#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/refuses.h"

@@ -14,8 +14,8 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/statistics.h"
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/graph/create.h"
 #include "ebb/graph/graph.h"
-#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
