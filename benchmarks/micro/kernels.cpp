@@ -1,6 +1,6 @@
-// The CPU kernels through their operators, eagerly: products, pointwise, a whole LSTM, Adam. The last
-// argument of each is the number of threads. GFLOP/s and GB/s are counters; bytes are the least that
-// must move. A call costs some 0.1 us beside its kernel (dispatch.cpp).
+// The CPU kernels through their operators, eagerly: products, pointwise, a whole LSTM, Adam. The
+// last argument of each is the number of threads. GFLOP/s and GB/s are counters; bytes are the
+// least that must move. A call costs some 0.1 us beside its kernel (dispatch.cpp).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
