@@ -1,13 +1,12 @@
 #include "ebb/core/autodiff/check_gradient.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <vector>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
@@ -54,7 +53,8 @@ void compare(GradientCheck& check, double computed, double numeric, double toler
   check.worst = difference;
   if (difference <= tolerance) return;
   check.agrees = false;
-  check.report = fmt::format("{}: computed {:.12g}, numeric {:.12g}", where, computed, numeric);
+  check.report = where + ": computed " + detail::formatted("%.12g", computed) + ", numeric " +
+                 detail::formatted("%.12g", numeric);
 }
 
 GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
@@ -142,8 +142,9 @@ GradientCheck check_gradient(const Function& function, const Tensors& inputs,
 }
 
 std::ostream& operator<<(std::ostream& out, const GradientCheck& check) {
-  if (check) return out << fmt::format("agrees to {:.2g}", check.worst);
-  return out << fmt::format("differs by {:.2g}, {}", check.worst, check.report);
+  const std::string worst = detail::formatted("%.2g", check.worst);
+  if (check) return out << "agrees to " << worst;
+  return out << "differs by " << worst << ", " << check.report;
 }
 
 }  // namespace ebb

@@ -1,13 +1,12 @@
 #include "ebb/core/data/progress.h"
 
-#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <iostream>
 #include <string_view>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/formatted.h"
 
 namespace ebb {
 
@@ -35,10 +34,10 @@ std::string_view cut(std::string_view line) {
 }  // namespace
 
 std::string detail::duration_text(double seconds) {
-  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
-  if (seconds < 119.5) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7170) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
+  if (seconds < 9.95) return formatted("%.1f s", seconds);
+  if (seconds < 119.5) return formatted("%.0f s", seconds);
+  if (seconds < 7170) return formatted("%.0f min", seconds / 60);
+  return formatted("%.1f h", seconds / 3600);
 }
 
 Progress::Progress(std::int64_t steps, const ProgressOptions& options, CallSite site)
@@ -64,11 +63,11 @@ std::string Progress::line(double seconds, bool is_last) const {
   std::string text = label_ + std::to_string(done_);
   if (steps_ > 0) {
     const double part = static_cast<double>(done_) / static_cast<double>(steps_);
-    text += fmt::format("/{}  {:.0f} %", steps_, 100 * part);
+    text += '/' + std::to_string(steps_) + detail::formatted("  %.0f %%", 100 * part);
   }
-  if (loss_) text += fmt::format("  loss {:.4g}", std::isnan(*loss_) ? std::abs(*loss_) : *loss_);
+  if (loss_) text += detail::formatted("  loss %.4g", *loss_);
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
-  if (rate > 0) text += fmt::format("  {:.{}f} steps/s", rate, rate < 10 ? 2 : 0);
+  if (rate > 0) text += detail::formatted(rate < 10 ? "  %.2f steps/s" : "  %.0f steps/s", rate);
   if (is_last)
     text += "  " + detail::duration_text(seconds);
   else if (rate > 0 && steps_ > done_)

@@ -1,7 +1,6 @@
 #include "ebb/core/files/input_file.h"
 
 #include <fcntl.h>
-#include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,10 +89,14 @@ std::string in_quotes(std::string_view text) {
   std::string result = "'";
   for (const char c : text.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f)
+    if (byte >= 0x20 && byte != 0x7f) {
       result += c;
-    else
-      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      constexpr char digits[] = "0123456789abcdef";
+      result += "\\x";
+      result += digits[byte >> 4];
+      result += digits[byte & 15];
+    }
   }
   return result + (cut ? "...'" : "'");
 }

@@ -1,15 +1,13 @@
 // Printing of tensors.
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <ostream>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
@@ -25,9 +23,7 @@ std::string text_of(DType dtype, const std::byte* value) {
     std::memcpy(&number, value, sizeof(T));
     if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
     if constexpr (std::is_integral_v<T>) return std::to_string(number);
-    const double as_double = convert<double>(number);
-    if (std::isnan(as_double)) return "nan";  // without the sign, which says nothing
-    return fmt::format("{:.4g}", as_double);
+    return detail::formatted("%.4g", convert<double>(number));
   });
 }
 
