@@ -2,6 +2,7 @@
 
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/ebb.h"
+#include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 
 using namespace ebb;
