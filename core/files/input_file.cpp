@@ -75,6 +75,12 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   }
 }
 
+int InputFile::duplicate() const {
+  const int descriptor = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) fail("cannot be opened: " + cause());
+  return descriptor;
+}
+
 void InputFile::fail(const std::string& text) const { refuse_file(name_ + ": " + text); }
 
 void make_booleans(void* bytes, std::size_t count) noexcept {

@@ -27,6 +27,8 @@ class InputFile {
   // Reads exactly `bytes` bytes from `offset`. Throws FileError, also if the file has become
   // shorter.
   void read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  // A descriptor of the same file, which the caller closes. Throws FileError.
+  int duplicate() const;
   // Throws FileError "name: text", with the user's line inside a CallSiteScope.
   [[noreturn]] void fail(const std::string& text) const;
 

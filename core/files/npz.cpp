@@ -1,6 +1,9 @@
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <exception>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,58 +25,113 @@ constexpr zip_uint64_t kMostInflated = 1032;  // most bytes inflated from one: d
 using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;  // closed without writing
 
 struct ZipError : zip_error_t {
-  explicit ZipError(int code) { zip_error_init_with_code(this, code); }
+  explicit ZipError(int code = ZIP_ER_OK) { zip_error_init_with_code(this, code); }
   ~ZipError() { zip_error_fini(this); }
   ZipError(const ZipError&) = delete;
   ZipError& operator=(const ZipError&) = delete;
 };
 
-[[noreturn]] void fail_to_write(const std::string& name, zip_error_t* error) {
-  detail::refuse_file(name + ": cannot be written: " + zip_error_strerror(error));
-}
+// Lets libzip write to an OutputFile.
+class Target {
+ public:
+  explicit Target(const std::string& name) : name_(name), file_(name) {}
 
-void add(zip_t* archive, const std::string& file, const View& tensor, const std::string& header) {
-  const auto bytes = [](const void* from) {
-    return static_cast<zip_uint8_t*>(const_cast<void*>(from));  // libzip only reads it
-  };
-  const zip_buffer_fragment_t parts[] = {{bytes(header.data()), header.size()},
-                                         {bytes(tensor.values), tensor.spec.bytes()}};
-  zip_source_t* const source = zip_source_buffer_fragment(archive, parts, 2, 0);
-  const std::string name = tensor.name + std::string(kEnding);
-  const zip_int64_t index =
-      source ? zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
-  if (index < 0) zip_source_free(source);
-  if (source && index < 0 && zip_error_code_zip(zip_get_error(archive)) == ZIP_ER_INVAL)
-    detail::refuse("npz", "the name " + detail::in_quotes(tensor.name) + " is not UTF-8");
-  const auto at = static_cast<zip_uint64_t>(index);
-  constexpr zip_uint16_t kMidnight = 0, kDay = 33;  // 1980-01-01: equal tensors give equal files
-  if (index < 0 || zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) != 0 ||
-      zip_file_set_dostime(archive, at, kMidnight, kDay, 0) != 0)
-    fail_to_write(file, zip_get_error(archive));
-}
+  void write(std::span<const View> tensors, std::span<const std::string> headers) {
+    if (tensors.empty()) {  // libzip makes no file without entries
+      const std::string end = "PK\5\6" + std::string(18, '\0');
+      file_.write(end.data(), end.size());
+      return file_.commit();
+    }
+    zip_source_t* const source = zip_source_function_create(call, this, &error_);
+    Archive archive(source ? zip_open_from_source(source, ZIP_CREATE, &error_) : nullptr,
+                    zip_discard);
+    if (!archive) {
+      zip_source_free(source);
+      fail(&error_);
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) add(archive.get(), tensors[i], headers[i]);
+    if (zip_close(archive.get()) != 0) fail(zip_get_error(archive.get()));
+    static_cast<void>(archive.release());
+  }
 
-// libzip replaces the file's temporary one by the archive.
-void write_archive(const std::string& name, std::span<const View> tensors,
-                   std::span<const std::string> headers) {
-  detail::OutputFile file(name);
-  if (tensors.empty()) {  // libzip makes no file without entries
-    const std::string end = "PK\5\6" + std::string(18, '\0');
-    file.write(end.data(), end.size());
-    return file.commit();
+ private:
+  [[noreturn]] void fail(zip_error_t* error) const {
+    if (problem_) std::rethrow_exception(problem_);
+    detail::refuse_file(name_ + ": cannot be written: " + zip_error_strerror(error));
   }
-  int code = 0;
-  Archive archive(zip_open(file.temporary().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code),
-                  zip_discard);
-  if (!archive) {
-    ZipError error(code);
-    fail_to_write(name, &error);
+
+  void add(zip_t* archive, const View& tensor, const std::string& header) const {
+    const auto bytes = [](const void* from) {
+      return static_cast<zip_uint8_t*>(const_cast<void*>(from));  // libzip only reads it
+    };
+    const zip_buffer_fragment_t parts[] = {{bytes(header.data()), header.size()},
+                                           {bytes(tensor.values), tensor.spec.bytes()}};
+    zip_source_t* const source = zip_source_buffer_fragment(archive, parts, 2, 0);
+    const std::string name = tensor.name + std::string(kEnding);
+    const zip_int64_t index =
+        source ? zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
+    if (index < 0) zip_source_free(source);
+    if (source && index < 0 && zip_error_code_zip(zip_get_error(archive)) == ZIP_ER_INVAL)
+      detail::refuse("npz", "the name " + detail::in_quotes(tensor.name) + " is not UTF-8");
+    const auto at = static_cast<zip_uint64_t>(index);
+    constexpr zip_uint16_t kMidnight = 0, kDay = 33;  // 1980-01-01: equal tensors give equal files
+    if (index < 0 || zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) != 0 ||
+        zip_file_set_dostime(archive, at, kMidnight, kDay, 0) != 0)
+      fail(zip_get_error(archive));
   }
-  for (std::size_t i = 0; i < tensors.size(); ++i) add(archive.get(), name, tensors[i], headers[i]);
-  if (zip_close(archive.get()) != 0) fail_to_write(name, zip_get_error(archive.get()));
-  static_cast<void>(archive.release());
-  file.reopen();
-  file.commit();
-}
+
+  static zip_int64_t call(void* self, void* data, zip_uint64_t bytes, zip_source_cmd_t command) {
+    auto& target = *static_cast<Target*>(self);
+    try {
+      return target.execute(data, bytes, command);
+    } catch (...) {  // passes through libzip, to fail()
+      target.problem_ = std::current_exception();
+      zip_error_set(&target.error_, ZIP_ER_WRITE, EIO);
+      return -1;
+    }
+  }
+  zip_int64_t execute(void* data, zip_uint64_t bytes, zip_source_cmd_t command) {
+    switch (command) {
+      case ZIP_SOURCE_SUPPORTS:
+        return ZIP_SOURCE_SUPPORTS_WRITABLE;
+      case ZIP_SOURCE_STAT:  // there is no file yet
+        zip_error_set(&error_, ZIP_ER_READ, ENOENT);
+        return -1;
+      case ZIP_SOURCE_WRITE:
+        file_.write(data, static_cast<std::size_t>(bytes));
+        at_ += bytes;
+        end_ = std::max(end_, at_);
+        return static_cast<zip_int64_t>(bytes);
+      case ZIP_SOURCE_SEEK_WRITE: {
+        const zip_int64_t at = zip_source_seek_compute_offset(at_, end_, data, bytes, &error_);
+        if (at < 0) return -1;
+        at_ = static_cast<zip_uint64_t>(at);
+        file_.seek(at_);
+        return 0;
+      }
+      case ZIP_SOURCE_TELL_WRITE:
+        return static_cast<zip_int64_t>(at_);
+      case ZIP_SOURCE_COMMIT_WRITE:
+        file_.commit();
+        return 0;
+      case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&error_, data, bytes);
+      case ZIP_SOURCE_BEGIN_WRITE:
+      case ZIP_SOURCE_ROLLBACK_WRITE:
+      case ZIP_SOURCE_FREE:
+        return 0;
+      default:
+        zip_error_set(&error_, ZIP_ER_OPNOTSUPP, 0);
+        return -1;
+    }
+  }
+
+  const std::string name_;
+  detail::OutputFile file_;
+  zip_uint64_t at_ = 0, end_ = 0;
+  ZipError error_;
+  std::exception_ptr problem_;
+};
 
 // Bytes of an archive's entry, inflated if they are compressed.
 class EntryBytes final : public detail::NpyBytes {
@@ -124,7 +182,7 @@ void write(const std::string& file, std::span<const View> tensors) {
     require(names.insert(tensor.name).second, "is given twice");
     headers.push_back(detail::make_npy_header(tensor.spec, ("npz " + name).c_str()));
   }
-  write_archive(file, tensors, headers);
+  Target(file).write(tensors, headers);
 }
 
 struct File::Impl {
@@ -136,8 +194,10 @@ struct File::Impl {
 
   explicit Impl(const std::string& name) : file(name), archive(nullptr, zip_discard) {
     int code = 0;
-    archive.reset(zip_open(name.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+    const int descriptor = file.duplicate();  // the archive's, once it is open
+    archive.reset(zip_fdopen(descriptor, ZIP_RDONLY | ZIP_CHECKCONS, &code));
     if (!archive) {
+      ::close(descriptor);
       ZipError error(code);
       file.fail(std::string("is no ZIP archive, or damaged: ") + zip_error_strerror(&error));
     }

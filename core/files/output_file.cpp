@@ -94,10 +94,8 @@ void OutputFile::write(const void* from, std::size_t bytes) {
   write_all(descriptor_, name_, from, bytes);
 }
 
-void OutputFile::reopen() {
-  ::close(descriptor_);
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor_ < 0) fail("cannot be synced");
+void OutputFile::seek(std::uint64_t offset) {
+  if (::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0) fail("cannot be written");
 }
 
 void OutputFile::commit() {

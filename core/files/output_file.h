@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace ebb::detail {
@@ -17,10 +18,8 @@ class OutputFile {
 
   // Throws FileError.
   void write(const void* from, std::size_t bytes);
-  // The other name, for a library that replaces the file there; then call reopen(). Throws
-  // FileError.
-  const std::string& temporary() const noexcept { return temporary_; }
-  void reopen();
+  // Moves to `offset` for the next write. Throws FileError.
+  void seek(std::uint64_t offset);
   // Puts the file in place; no write may follow. Throws FileError.
   void commit();
 

@@ -47,6 +47,19 @@ Tensor statistic(const OpDef& op, const Operand& x, const auto& options, Kind ki
 // For y >= 0: y, or 1 where it is 0. A divisor with which 0 stays 0.
 Tensor or_one(const Tensor& y) { return y + (1 - sign(y)); }
 
+double lowest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::lowest();
+    case DType::f16:
+      return -65504;
+    case DType::bf16:
+      return -0x1.FEp127;
+    default:
+      return std::numeric_limits<float>::lowest();
+  }
+}
+
 // Gradients of 16 bits are computed in f32: a mean or logarithm rounded to 16 bits is far from the
 // elements that it is subtracted from.
 Tensor widened(Tensor x) {
@@ -183,9 +196,7 @@ constinit const OpDef logsumexp_op = statistic_op(
     [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
       const DType given = g.dy().dtype();
-      const double lowest = given == DType::f64 ? std::numeric_limits<double>::lowest()
-                                                : std::numeric_limits<float>::lowest();
-      Tensor y = maximum(widened(g.take_y()), lowest);
+      Tensor y = widened(maximum(g.take_y(), lowest_of(given)));
       Tensor p = exp(widened(g.take_x(0)) - with_axes(std::move(y), how));
       if (is_half(given)) p = p / or_one(sum(p, detail::kept(how.axes)));
       return {cast(std::move(p) * with_axes(widened(g.take_dy()), how), given)};
