@@ -1,12 +1,24 @@
 #include "ebb/allocator/mutex.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <climits>
 #include <mutex>
 #include <vector>
 
 namespace ebb::memory {
 namespace {
+
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void wake_up(std::atomic<std::uint32_t>& word, int sleepers) noexcept {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
+}
 
 void pause() noexcept {
 #if defined(__x86_64__)
@@ -71,10 +83,10 @@ void Mutex::wait() noexcept {
       return;
     pause();
   }
-  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) word_.wait(kAwaited);
+  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) sleep_while(word_, kAwaited);
 }
 
-void Mutex::wake() noexcept { word_.notify_one(); }
+void Mutex::wake() noexcept { wake_up(word_, 1); }
 
 void FairMutex::lock() noexcept {
   const std::uint32_t mine = next_.fetch_add(1, std::memory_order_relaxed);
@@ -84,14 +96,14 @@ void FairMutex::lock() noexcept {
     if (tries < kTries)
       pause();
     else
-      serving_.wait(now);
+      sleep_while(serving_, now);
   }
 }
 
 void FairMutex::unlock() noexcept {
   const std::uint32_t next = serving_.load(std::memory_order_relaxed) + 1;
   serving_.store(next, std::memory_order_seq_cst);
-  if (next_.load(std::memory_order_seq_cst) != next) serving_.notify_all();
+  if (next_.load(std::memory_order_seq_cst) != next) wake_up(serving_, INT_MAX);
 }
 
 }  // namespace ebb::memory

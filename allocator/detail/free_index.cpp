@@ -84,6 +84,16 @@ BlockNode* treap_before(BlockNode* root, const BlockNode* node) noexcept {
   return found;
 }
 
+// Puts nodes of at least `bytes` in front of `chain`, in ascending order.
+void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept {
+  for (; root; root = root->right) {
+    if (root->key < bytes) continue;
+    treap_chain(root->left, bytes, chain);
+    root->chain = chain;
+    chain = root;
+  }
+}
+
 }  // namespace
 
 void FreeIndex::put_in(BlockNode* node) noexcept {
@@ -126,6 +136,15 @@ BlockNode* FreeIndex::before(const BlockNode* node) noexcept {
   if (BlockNode* found = treap_before(roots_[bin], node)) return found;
   const std::size_t lower = last_filled_bin(bin);
   return lower < kBins ? treap_last(roots_[lower]) : nullptr;
+}
+
+BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) noexcept {
+  put_down();
+  BlockNode* chain = nullptr;
+  for (std::size_t bin = next_filled_bin(bin_of(bytes)); bin < kBins;
+       bin = next_filled_bin(bin + 1))
+    treap_chain(roots_[bin], bytes, chain);
+  return chain;
 }
 
 std::size_t FreeIndex::next_filled_bin(std::size_t from) const noexcept {

@@ -35,6 +35,9 @@ class FreeIndex {
   BlockNode* last() noexcept;
   /// Node before `node` in this order, or null; `node` itself may be gone already.
   BlockNode* before(const BlockNode* node) noexcept;
+  /// Links all nodes with keys of at least `bytes` through `chain`, largest first, and returns the
+  /// first.
+  BlockNode* chain_of_at_least(std::size_t bytes) noexcept;
 
  private:
   static constexpr unsigned kFractionBits = 5;

@@ -318,16 +318,18 @@ void Heap::abandon(const Row& row) noexcept {
 
 BlockNode* Heap::claim_hole(std::size_t bytes) {
   nodes_.reserve(1);
-  for (const auto& [age, segment] : segments_) {
-    if (segment.small) continue;
-    for (BlockNode* node = segment.first; node; node = node->after) {
-      if (!node->is_hole() || node->bytes() < bytes) continue;
-      unlist(node);
-      if (node->bytes() > bytes) cut_off(node, bytes);
-      return node;
-    }
+  index_holes();
+  BlockNode* found = nullptr;
+  for (BlockNode* hole = large_holes_.chain_of_at_least(bytes); hole; hole = hole->chain) {
+    if (hole->bytes() < bytes) continue;
+    if (!found || hole->segment->age < found->segment->age ||
+        (hole->segment == found->segment && hole->data() < found->data()))
+      found = hole;
   }
-  return nullptr;
+  if (!found) return nullptr;
+  unlist(found);
+  if (found->bytes() > bytes) cut_off(found, bytes);
+  return found;
 }
 
 BlockNode* Heap::claim_pages(std::size_t most) noexcept {
