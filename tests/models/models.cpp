@@ -352,4 +352,25 @@ TEST_CASE("attention of several heads takes sequences of open number and length,
               "takes x [batch, length, features]; the input is f32[3, 6]");
 }
 
+TEST_CASE("a forecaster learns without the gradient of its whole sequence", "[models]") {
+  const std::int64_t batch = 4, time = 64, hidden = 8;
+  const models::LstmOptions options{.hidden = hidden, .layers = 2};
+  // The plan's bytes if nothing shared memory.
+  const auto bytes = [&](bool from_sequence) {
+    Graph graph;
+    const Parameters parameters(graph);
+    const Tensor x = graph.placeholder("x", DType::f32, {batch, time, 1});
+    const Tensor forecast =
+        from_sequence ? models::Dense(parameters.scope("head"), hidden, 1)(last_step(
+                            models::Lstm(parameters.scope("lstm"), 1, options)(x).sequence))
+                      : models::Forecaster(parameters, 1, options)(x);
+    const Tensor loss = optim::Adam().minimize(sum(square(forecast)), parameters);
+    return graph.plan({loss}, {{x, {batch, time, 1}}}, Device::cpu()).naive_bytes;
+  };
+  // In its place are the final hidden states, [2, 4, 8], and their gradient, 512 bytes each. A
+  // graph that reads the sequence alone omits these states.
+  const auto sequence = static_cast<std::size_t>(batch * time * hidden) * sizeof(float);
+  CHECK(bytes(true) - bytes(false) == sequence - 2 * 512);
+}
+
 }  // namespace ebb::tests

@@ -132,9 +132,10 @@ TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][r
 TEST_CASE("a rule can be made of a built-in one, and decays what that one decays",
           "[optim][rule]") {
   const bool as_graph = GENERATE(false, true);
-  const optim::AdamW adamw({.learning_rate = 0.1,
-                            .weight_decay = 0.5,
-                            .decay_only = [](const auto& p) { return p.name == "x"; }});
+  const optim::AdamW adamw(
+      {.learning_rate = 0.1, .weight_decay = 0.5, .decay_only = [](const auto& p) {
+         return p.name == "x" && p.tensor.rank() == 1;
+       }});
   // Has two slots, as AdamW has. The doubled gradient makes no difference to it but through
   // epsilon.
   const optim::Optimizer wrapped = own<Scripted>(0.1, [&](const optim::RuleInput& in) {
