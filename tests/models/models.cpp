@@ -361,9 +361,10 @@ TEST_CASE("a forecaster learns without the gradient of its whole sequence", "[mo
     const Parameters parameters(graph);
     const Tensor x = graph.placeholder("x", DType::f32, {batch, time, 1});
     const Tensor forecast =
-        from_sequence ? models::Dense(parameters.scope("head"), hidden, 1)(last_step(
-                            models::Lstm(parameters.scope("lstm"), 1, options)(x).sequence))
-                      : models::Forecaster(parameters, 1, options)(x);
+        from_sequence
+            ? models::Dense(parameters.scope("head"), hidden, 1)(last_step(
+                  models::Lstm(parameters.scope("lstm"), 1, options)(x, Phase::training).sequence))
+            : models::Forecaster(parameters, 1, options)(x, Phase::training);
     const Tensor loss = optim::Adam().minimize(sum(square(forecast)), parameters);
     return graph.plan({loss}, {{x, {batch, time, 1}}}, Device::cpu()).naive_bytes;
   };
