@@ -56,6 +56,8 @@ if(EBB_CUDA)
   else()
     message(FATAL_ERROR "ebb: EBB_CUDA=ON, but no CUDA toolkit that works was found")
   endif()
+else()
+  message(STATUS "ebb: built without CUDA (EBB_CUDA=OFF)")
 endif()
 
 # Sources of the part: ebb's files that see CUDA, and copies of the few others that they need. nvcc spends most of its
