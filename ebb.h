@@ -62,6 +62,7 @@
 #include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/eager/no_grad.h"
+#include "ebb/graph/compile.h"
 #include "ebb/graph/create.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"

@@ -279,7 +279,8 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   if (Storage::any_torn() && !op.view) require_whole_inputs(op, inputs, site);
   if (!op.updates.empty()) require_apart(op, inputs, site);
   if (mode.collector) mode.collector->note(op, inputs);
-  const IndexSet wants = mode.records ? wanting_inputs(op, inputs, site) : IndexSet();
+  bool lost_history = false;
+  const IndexSet wants = mode.records ? wanting_inputs(op, inputs, site, lost_history) : IndexSet();
   const bool temporaries = has_temporaries(inputs);
 
   MemoryQuery query{.inputs = {in.data(), in.size()},
@@ -297,6 +298,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
 
   if (!wants.empty()) record_on_tape(op, inputs, attributes, site, wants, results);
   if (op.moves && !wants.empty()) results[0].impl()->node->make_extra().device = device;
+  if (lost_history) [[unlikely]]
+    for (const Tensor& result : results)
+      if (result.defined()) result.impl()->lost_history = is_floating(result.dtype());
   if (temporaries) {
     if (held) held->let_go();
     free_expired(inputs);

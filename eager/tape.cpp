@@ -18,13 +18,14 @@ bool is_view_of_leaf(const Node* node) noexcept {
 
 }  // namespace
 
-IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
+IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site, bool& lost_history) {
   IndexSet wants;
   const bool passes_all = op.shape_only.empty() && op.stops_gradient.empty();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
     if (!passes_all && (op.shape_only.has(i) || op.stops_gradient.has(i))) continue;
     if (!impl.node) {
+      lost_history |= impl.lost_history;
       if (impl.storage && impl.storage->has_history() && !impl.is_detached)
         throw Error(message(op.name, updated_through_another_view(impl.spec), site));
       continue;
@@ -35,6 +36,12 @@ IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
     if (!is_view_of_leaf(impl.node.get()))
       throw Error(message(op.name, updated_through_another_view(impl.spec), site));
   }
+  if (lost_history && !wants.empty())
+    throw Error(message(op.name,
+                        "an input was computed from a result of a compiled step, which has no "
+                        "history, so that its gradient would be lost; compute the loss inside the "
+                        "step, or detach() the result",
+                        site));
   if (!op.updates.empty() && !wants.empty()) {
     const TensorImpl& target = *inputs[0].tensor->impl();
     if (target.storage->is_state() || is_view_of_leaf(target.node.get())) return {};

@@ -147,6 +147,19 @@ void Executable::require_whole_captured() {
   tears_ = tears;
 }
 
+Tensors Executable::copy_updated(std::span<const Tensor*> feeds) const {
+  Tensors copies;
+  copies.reserve(feeds.size() * program_.updated_captured.size());
+  for (const std::uint32_t index : program_.updated_captured)
+    for (const Tensor*& feed : feeds)
+      if (&captured_storage(*program_.captured[index]) == feed->impl()->storage.get()) {
+        const TapeModeScope no_history(without_history());
+        copies.push_back(feed->clone());
+        feed = &copies[copies.size() - 1];
+      }
+  return copies;
+}
+
 // Memory that a run reads and writes in place, in use for its duration.
 class Executable::UseOfAll {
  public:

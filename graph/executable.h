@@ -24,6 +24,9 @@ class Executable {
   void bind(std::byte* arena, SessionVariables& variables);
   // Makes the next run bind again.
   void unbind() noexcept { bound_ = false; }
+  // Replaces feeds by copies, which it returns, if the program updates their memory as a captured
+  // tensor.
+  Tensors copy_updated(std::span<const Tensor*> feeds) const;
   // Runs the program in the order of `stream`; feeds and fetches in the program's order. Throws
   // Error if the device or a kernel fails; memory that may be half written is torn then. On a
   // simulated device nothing is computed.

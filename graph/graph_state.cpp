@@ -6,7 +6,9 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -116,6 +118,18 @@ Tensor GraphState::declare(const VariableDeclaration& declaration) {
 
 Tensor GraphState::draw(CallSite site) {
   const Spec spec{DType::i64, {2}};
+  if (draws_.defined()) {
+    // Of a compiled call: the thread's generator goes on as the lines of the function would have
+    // it.
+    detail::Generator& generator = detail::generator();
+    if (generator.key != first_draw_.key)
+      throw Error(message("draw",
+                          "set_seed() within a compiled step would restart the draws only where it "
+                          "is traced; call it outside",
+                          site));
+    const auto number = static_cast<std::int64_t>(generator.counter++ - first_draw_.counter);
+    return reshape({slice({draws_, site}, number, number + 1), site}, spec.shape);
+  }
   if (random_state_ < 0) {
     const auto index = static_cast<std::int64_t>(variables_.size());
     const Tensor variable = declare({.name = "random/state",
@@ -131,11 +145,19 @@ Tensor GraphState::draw(CallSite site) {
   return apply_one(draw_op, {state}, DrawAttributes{nodes_.size()}, site);
 }
 
-Node::Source GraphState::captured_source(const Tensor& tensor, const OpDef& user, CallSite site) {
+Tensor GraphState::capture(const Tensor& concrete, const char* what, CallSite site) {
+  const Extending extending(*this, what, site);
+  const Node::Source source = captured_source(concrete, what, site);
+  return detail::make_symbolic(concrete.impl()->spec, Ref<Recorder>(this), source.producer, 0);
+}
+
+Node::Source GraphState::captured_source(const Tensor& tensor, const char* what, CallSite site) {
   const TensorImpl& impl = *tensor.impl();
-  if (!impl.storage) throw Error(message(user.name, "an input has no values to be captured", site));
+  if (!impl.storage) throw Error(message(what, "an input has no values to be captured", site));
+  if (detail::Trace* const trace = detail::tape_mode().trace)
+    trace->require_device(impl.storage->device(), what, site);
   if (impl.node && !impl.node->op->is_source)
-    throw Error(message(user.name,
+    throw Error(message(what,
                         "a concrete result of " + std::string(impl.node->op->name) +
                             " with a history would freeze if this graph captured it; detach() it, "
                             "or compute it inside the graph",
@@ -187,7 +209,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   InlineVector<Node::Source, 3> sources;
   for (const Input& input : inputs)
     sources.push_back(input.tensor->is_symbolic() ? detail::source_of(*input.tensor)
-                                                  : captured_source(*input.tensor, op, site));
+                                                  : captured_source(*input.tensor, op.name, site));
   const bool pinned = op.view && inputs[0].tensor->impl()->version != TensorImpl::kNewest &&
                       inputs[0].tensor->is_symbolic();
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/core/parameters/initializer.h"
+#include "ebb/core/random/random.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -41,6 +42,10 @@ class GraphState final : public Recorder {
   Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
+  Tensor capture(const Tensor& concrete, const char* what, CallSite site) override;
+  Tensor feed(std::string_view name, const Spec& spec, CallSite site) override {
+    return placeholder(name, spec, site);
+  }
   Tensor draw(CallSite site) override;
   Tensor placeholder(std::string_view name, const Spec& spec, CallSite site);
 
@@ -61,6 +66,14 @@ class GraphState final : public Recorder {
   // session has its own; it is never initialised again, and is saved like any other.
   std::int64_t random_state() const noexcept { return random_state_; }
 
+  // From now on draws are rows of `draws`, i64[-1, 2]: the k-th is that of the thread's generator k
+  // steps from now.
+  void take_draws_from(const Tensor& draws) {
+    draws_ = draws;
+    first_draw_ = detail::generator();
+  }
+  void forget_draws() { draws_ = Tensor(); }
+
   // While one is alive, a session plans or runs the graph and nodes cannot be added.
   class Reading {
    public:
@@ -77,7 +90,7 @@ class GraphState final : public Recorder {
   class Extending;
   Tensor add_input(const OpDef& op, const Spec& spec, std::string_view name,
                    const Attributes& attributes, CallSite site);
-  Node::Source captured_source(const Tensor& tensor, const OpDef& user, CallSite site);
+  Node::Source captured_source(const Tensor& tensor, const char* what, CallSite site);
   static void add_update(const detail::Root& root, Node& node);
   detail::Ref<Node> new_node(const OpDef& op, const Attributes& attributes, CallSite site) const;
 
@@ -88,6 +101,8 @@ class GraphState final : public Recorder {
   std::deque<VariableDeclaration> variables_;
   std::int64_t random_state_ = -1;
   detail::Ref<Node> random_state_node_;
+  Tensor draws_;  // not defined() in a graph that a session runs
+  detail::Generator first_draw_;
   std::uint32_t regions_ = 0, region_ = 0;
   int region_depth_ = 0;
   mutable std::atomic<int> users_{0};  // number of reading sessions; -1: a thread adds a node

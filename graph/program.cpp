@@ -120,9 +120,14 @@ class Emitter {
 
 }  // namespace
 
+void CapturedBytes::add(const Node& captured) {
+  const Storage& storage = *captured.extra->tensor.impl()->storage;
+  if (seen_.insert(&storage).second) bytes_ += profile_.rounded(storage.bytes());
+}
+
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options) {
-  Draft draft = prune(graph, runtime, fetches, options.what);
+  Draft draft = prune(graph, runtime, fetches, options.what, options.effects);
   infer(draft, shapes);
   if (options.passes) simplify(draft);
   resolve(draft);

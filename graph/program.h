@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "ebb/core/memory/plan.h"
+#include "ebb/core/tensor/storage.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
@@ -61,6 +63,19 @@ struct Fetch {
   memory::Tag tag = {};  // line of the fetched node
 };
 
+// Bytes of captured tensors, as allocated, those that share memory counted once.
+class CapturedBytes {
+ public:
+  explicit CapturedBytes(const memory::Profile& profile) noexcept : profile_(profile) {}
+  void add(const Node& captured);
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  const memory::Profile& profile_;
+  std::unordered_set<const Storage*> seen_;
+  std::size_t bytes_ = 0;
+};
+
 // A graph reduced to some fetches, with all shapes known, steps ordered and memory assigned. Plans
 // describe it and sessions run it. Made by the passes of passes/.
 struct Program {
@@ -79,8 +94,9 @@ struct Program {
 };
 
 struct ProgramOptions {
-  bool passes = true;        // run the passes that only improve
-  const char* what = "run";  // name of the call in messages
+  bool passes = true;                   // run the passes that only improve
+  const char* what = "run";             // name of the call in messages
+  std::span<Node* const> effects = {};  // updates that run though no fetch needs them
 };
 
 // Throws Error for fetches or placeholders of another graph, for a placeholder not fed, and if

@@ -27,10 +27,9 @@ void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& f
 std::size_t Session::Impl::room_of_device() const {
   const std::size_t held = pool->reserved_bytes();
   // A resting arena is room already, unless it is part of the memory reserved ahead.
-  const bool is_room = held > preallocated && arena_ && pool->has_memory(arena_);
-  const std::size_t arena =
-      is_room ? device.runtime().profile().in_pages(arena_->allocated_bytes()) : 0;
-  return device.runtime().allocator().room_bytes() + held - arena;
+  const std::size_t resting =
+      held > preallocated ? device.runtime().profile().in_pages(arena.allocated_bytes()) : 0;
+  return device.runtime().allocator().room_bytes() + held - resting;
 }
 
 std::size_t Session::Impl::available() const {

@@ -7,6 +7,7 @@
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/parameters/checkpoint.h"
+#include "ebb/graph/arena.h"
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
 #include "ebb/graph/session_mutex.h"
@@ -141,7 +142,8 @@ class Session::Impl {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  detail::SessionMutex mutex;  // guards the members below, and runs
+  detail::SessionMutex mutex{"Session", "this session"};  // guards the members below, and runs
+  detail::Arena arena;
   using Plans = std::list<std::shared_ptr<CachedProgram>>;
   Plans plans;                       // most recently used first
   std::atomic<bool> closed = false;  // these two are also read without the lock
@@ -167,10 +169,6 @@ class Session::Impl {
   // Enters a new plan into the index, so that it can be found; returns the list for keep().
   Plans enter(const std::shared_ptr<CachedProgram>& plan);
   void keep(Plans entered) noexcept;
-  // Provides an arena that is large enough and has memory. Throws OutOfMemory; the old one stays
-  // usable.
-  void provide_arena(const memory::Plan& plan);
-  void restore_arena() noexcept;  // the previous one
   // As run_prepared(), with the lock held.
   Tensors run_planned(const Tensors& fetches, const Feeding& feeding,
                       std::span<const Tensor* const> given, std::shared_ptr<CachedProgram>& plan);
@@ -189,14 +187,8 @@ class Session::Impl {
   void for_each_piece(std::size_t most, const Call& call) const;
   void write_values(Suspended& to) const;
   void read_values(const Suspended& from, const detail::InputFile* file) const;
-  // Replaces feeds by copies if the program updates their memory as a captured tensor.
-  void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
-                          Tensors& copies) const;
 
   std::map<PlanKey, Plans::iterator> plan_of_;
-  memory::Block* arena_ = nullptr;
-  memory::Request arena_request_;  // the request that allocated it
-  memory::Composition arena_composition_;
   std::atomic<unsigned> left_ = 0;  // 1: the handle has gone while the lock was taken
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "ebb/allocator/watch.h"
@@ -8,22 +9,23 @@
 
 namespace ebb::detail {
 
-// A session's lock. An allocation in the middle of a run may make watch calls (allocator/watch.h).
-// A watch call that would wait for ever gets an Error instead.
+// The lock of a session or compiled step. An allocation in the middle of a run may make watch calls
+// (allocator/watch.h). A watch call that would wait for ever gets an Error instead.
 class SessionMutex {
  public:
+  // Names for messages, static text: "Session", "this session".
+  SessionMutex(const char* what, const char* it) noexcept : what_(what), it_(it) {}
   // Throws Error if this thread is already inside the session, and if a watch call would wait for
   // another thread, whose run may be waiting for that call.
   void lock() {
     if (is_mine())
-      throw Error(
-          "[Session] this session is in the middle of something on this thread; what is called "
-          "because memory is short may use other sessions, but not this one");
+      throw Error('[' + std::string(what_) + "] " + it_ +
+                  " is in the middle of something on this thread; what is called because memory is "
+                  "short may use others, but not this one");
     if (!mutex_.try_lock()) {
       if (memory::is_in_watch_call())
-        throw Error(
-            "[Session] another thread is using this session, and what is called because memory "
-            "is short must not wait for it");
+        throw Error('[' + std::string(what_) + "] another thread is using " + it_ +
+                    ", and what is called because memory is short must not wait for it");
       mutex_.lock();
     }
     owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
@@ -43,6 +45,8 @@ class SessionMutex {
   }
 
  private:
+  const char* const what_;
+  const char* const it_;
   std::mutex mutex_;
   std::atomic<std::thread::id> owner_;
 };

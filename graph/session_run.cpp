@@ -80,7 +80,8 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       stream(device.runtime()),
       pool(make_pool(options, preallocated)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
-                detail::session_key(options.seed)) {}
+                detail::session_key(options.seed)),
+      arena(*pool, "session arena") {}
 
 void Session::Impl::require_open() const {
   if (closed) detail::refuse<SessionClosed>("Session", "this session is closed");
@@ -153,49 +154,6 @@ void Session::Impl::keep(Plans entered) noexcept {
   }
 }
 
-void Session::Impl::provide_arena(const memory::Plan& plan) {
-  if (plan.arena_bytes == 0) return;
-  if (arena_ && arena_->requested_bytes() >= plan.arena_bytes && pool->wake(arena_)) return;
-  const memory::Request request{plan.arena_bytes, Category::activation, plan.peak_tag,
-                                "session arena"};
-  memory::Composition composition{plan.arena_by_category, plan.arena_holders};
-  if (!arena_ || !pool->grow(arena_, request, composition)) {
-    // A new arena replaces the old one: both at once would exceed the plan's peak.
-    const bool had_memory = arena_ && pool->has_memory(arena_);
-    pool->free(std::exchange(arena_, nullptr));
-    try {
-      arena_ = pool->allocate(request, composition, true);
-    } catch (...) {
-      if (had_memory) restore_arena();
-      throw;
-    }
-  }
-  arena_request_ = request;
-  arena_composition_ = std::move(composition);
-  if (detail::logs_debug())
-    detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
-}
-
-// Gets the old arena back. Usually its memory is still free; if another thread has taken it, the
-// next run asks again.
-void Session::Impl::restore_arena() noexcept {
-  try {
-    arena_ = pool->allocate(arena_request_, arena_composition_, true);
-  } catch (...) {  // NOLINT(bugprone-empty-catch)
-  }
-}
-
-void Session::Impl::copy_updated_feeds(const detail::Program& program,
-                                       std::span<const Tensor*> feeds, Tensors& copies) const {
-  for (const std::uint32_t index : program.updated_captured)
-    for (const Tensor*& feed : feeds)
-      if (program.captured[index]->extra->tensor.impl()->storage == feed->impl()->storage) {
-        const detail::TapeModeScope no_history(detail::without_history());
-        copies.push_back(feed->clone());
-        feed = &copies[copies.size() - 1];
-      }
-}
-
 Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
                                std::span<const Tensor* const> values) {
   detail::Executable& executable = plan->executable;
@@ -205,19 +163,9 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
     detail::check_feed(*program.feeds[i], *values[i], device);
     feeds.push_back(values[i]);
   }
-  Tensors copies;
-  if (!program.updated_captured.empty()) {
-    copies.reserve(feeds.size() * program.updated_captured.size());
-    copy_updated_feeds(program, {feeds.data(), feeds.size()}, copies);
-  }
+  const Tensors copies = executable.copy_updated({feeds.data(), feeds.size()});
   detail::SessionVariables::Added added;
-  // The arena holds no values between runs: anyone short of memory may take it.
-  struct Resting {
-    ~Resting() {
-      if (session.arena_) session.pool->rest(session.arena_);
-    }
-    Impl& session;
-  } const resting{*this};
+  const detail::Arena::Use use(arena);
   Tensors results;
   Plans entered;
   try {
@@ -228,13 +176,13 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, fetch.tag));
     entered = enter(plan);
-    provide_arena(program.plan);
+    arena.provide(program.plan);
   } catch (...) {
     if (!entered.empty()) plan_of_.erase(plan->key);
     variables.release(added);
     throw;
   }
-  executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
+  executable.bind(arena.data(), variables);
   keep(std::move(entered));
   plan->has_variables = true;
   executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
@@ -304,10 +252,14 @@ memory::Breakdown Session::Impl::memory() {
     breakdown.parameter_bytes = variables.parameter_bytes();
     breakdown.optimizer_state_bytes = variables.slot_bytes();
   }
-  breakdown.arena_bytes = arena_ && pool->has_memory(arena_) ? arena_->allocated_bytes() : 0;
-  for (const std::shared_ptr<CachedProgram>& plan : plans)
-    breakdown.workspace_bytes =
-        std::max(breakdown.workspace_bytes, plan->executable.program().plan.workspace_bytes);
+  breakdown.arena_bytes = arena.allocated_bytes();
+  detail::CapturedBytes captured(device.runtime().profile());
+  for (const std::shared_ptr<CachedProgram>& plan : plans) {
+    const detail::Program& program = plan->executable.program();
+    breakdown.workspace_bytes = std::max(breakdown.workspace_bytes, program.plan.workspace_bytes);
+    for (const Node* node : program.captured) captured.add(*node);
+  }
+  breakdown.captured_bytes = captured.bytes();
   breakdown.total_bytes = stats.allocated.current;
   breakdown.reserved_bytes = stats.reserved.current;
   return breakdown;
@@ -341,7 +293,7 @@ memory::CloseReport Session::Impl::close_now() noexcept {
   plans.clear();
   plan_of_.clear();
   variables.forget();
-  arena_ = nullptr;
+  arena.forget();
   suspended.reset();
   is_suspended = false;
   const memory::CloseReport report = pool->close();

@@ -47,8 +47,8 @@ Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& paramet
 // Targets of this micro-step: the parameters below the loss, and all that earlier micro-steps of
 // the group have sums for. In a graph a micro-step is built once and cannot know what a later one
 // accumulates, so all of them must have the same targets.
-Targets with_accumulated(const Targets& below, const Tensor& loss, const Targets& known) {
-  if (loss.is_symbolic() && !known.empty() && known != below)
+Targets with_accumulated(const Targets& below, bool in_graph, const Targets& known) {
+  if (in_graph && !known.empty() && known != below)
     fail("minimize",
          "the loss depends on other parameters than an earlier micro-step of this "
          "accumulator in the graph; give one of their optimizers a .name");
@@ -170,11 +170,12 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     fail("minimize", "the number of samples, " + samples.to_string() +
                          ", does not belong to the loss, " + loss.to_string());
+  const bool in_graph = groups.front().parameters.is_symbolic();
   Parts parts;
   for (std::size_t i = 0; i < below.size(); ++i) {
     const ParameterGroup& group = groups[i];
     Accumulated before = accumulated_by(group.optimizer, group.parameters);
-    Targets targets = with_accumulated(below[i], loss, before.targets);
+    Targets targets = with_accumulated(below[i], in_graph, before.targets);
     parts.emplace_back(group, std::move(before), std::move(targets), options);
   }
   differentiate(parts, loss, below);
@@ -182,8 +183,7 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
   // Knowing whether an update is due takes memory, which must be had before anything is written, so
   // eager counts in a copy first. A graph has all its memory before it starts.
   for (Part& part : parts) {
-    part.counted =
-        ebb::detail::add_count(loss.is_symbolic() ? part.count : copy(part.count), samples);
+    part.counted = ebb::detail::add_count(in_graph ? part.count : copy(part.count), samples);
     part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
     if (part.step.size() == 0) continue;
     // Computes the mean beside the sum, not in it: a rule of the user's may throw.

@@ -25,7 +25,7 @@ void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
   const Tensor& parameter = entry.tensor;
   const bool fits = gradient.dtype() == parameter.dtype() &&
                     ebb::detail::may_equal(gradient.shape(), parameter.shape()) &&
-                    (parameter.is_symbolic() ||
+                    (parameter.is_symbolic() || ebb::detail::tape_mode().trace ||
                      (!gradient.is_symbolic() && gradient.device() == parameter.device()));
   if (!fits)
     fail("apply", gradient.to_string() + " is no gradient of '" + entry.name + "', which is " +
@@ -41,9 +41,10 @@ void refuse_partial(const char* what, const Parameters::Entry& entry) {
              "the passes that were to be accumulated");
 }
 
-// Whether `gradient` is the .grad() of this parameter, or a view of it.
+// Whether `gradient` is the .grad() of this parameter, or a view of it. A compiled step refuses
+// partial ones itself.
 bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
-  if (entry.tensor.is_symbolic() || !entry.tensor.grad().defined()) return false;
+  if (gradient.is_symbolic() || !entry.tensor.grad().defined()) return false;
   return entry.tensor.grad().impl()->storage == gradient.impl()->storage;
 }
 

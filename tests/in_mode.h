@@ -1,4 +1,4 @@
-// A program that is written once and run eagerly or as a graph.
+// A program that is written once and run eagerly, as a graph, or compiled.
 #pragma once
 #include <functional>
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ebb/core/ops/update.h"
+#include "ebb/graph/compile.h"
 #include "ebb/graph/session.h"
 
 namespace ebb::tests {
@@ -16,6 +17,13 @@ namespace ebb::tests {
 class InMode {
  public:
   using Function = std::function<Tensors(const Tensors&)>;
+  enum Kind { eager, graph, compiled };
+
+  explicit InMode(Kind kind, DType dtype = DType::f32, Seed seed = {1},
+                  const SessionOptions& options = {})
+      : InMode(kind == graph, dtype, seed, options) {
+    if (kind == compiled) compiles_ = CompileOptions{.passes = options.passes};
+  }
 
   explicit InMode(bool as_graph, DType dtype = DType::f32, Seed seed = {1},
                   const SessionOptions& options = {})
@@ -29,6 +37,8 @@ class InMode {
   // Returns `body`, or in a graph a run of what it has recorded on placeholders of these specs;
   // prepared: by Session::prepare, of two inputs.
   Function function(const std::vector<Spec>& inputs, const Function& body, bool prepared = false) {
+    if (compiles_)
+      return [step = compile(body, *compiles_)](const Tensors& values) { return step(values); };
     if (!session_) return body;
     Tensors placeholders;
     for (const Spec& input : inputs)
@@ -88,6 +98,7 @@ class InMode {
  private:
   Graph graph_;
   std::optional<Session> session_;
+  std::optional<CompileOptions> compiles_;
   bool is_initialized_ = false;
 
  public:

@@ -13,6 +13,7 @@
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tape_record.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -63,10 +64,17 @@ bool reaches_source(const Tensor& output) {
 
 Tensor Tensor::with_grad(CallSite site) const {
   const detail::CallSiteScope at(site);
-  concrete(*this, "with_grad");
+  detail::Trace* const trace = detail::tape_mode().trace;
+  const bool is_traced = trace && defined() && is_symbolic();
+  if (!is_traced) concrete(*this, "with_grad");
   if (!is_floating(dtype()))
     detail::refuse("with_grad",
                    "a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
+  if (is_traced) {
+    const Tensor leaf = detach(site);
+    trace->add_leaf(leaf, false);
+    return leaf;
+  }
   Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
   auto node =
       detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());
@@ -93,27 +101,81 @@ bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || im
 
 const Tensor& Tensor::grad() const {
   static const Tensor none;
+  if (detail::Trace* const trace = detail::tape_mode().trace) return trace->gradient(*this);
   const Node* leaf = leaf_of(*this);
   return leaf ? leaf->extra->tensor : none;
 }
 
 void Tensor::zero_grad() const {
+  if (detail::Trace* const trace = detail::tape_mode().trace)
+    return trace->set_gradient(*this, Tensor());
   Node* leaf = leaf_of(*this);
   if (!leaf) return;
   leaf->extra->tensor = Tensor();
   leaf->extra->partial = false;
 }
 
+namespace {
+
+constexpr const char* kNoHistory =
+    "this tensor has no history: nothing below it was made with_grad(), or it was computed under "
+    "NoGrad";
+constexpr const char* kFromCompiled =
+    "this tensor was computed from a result of a compiled step, which has no history; call "
+    "backward() inside the step";
+
+// backward() of a function that compile() traces: adds to the gradients of the leaves below `loss`,
+// as reverse_into_leaves() does on the tape.
+void backward_traced(detail::Trace& trace, const Tensor& loss, const BackwardOptions& options,
+                     CallSite site) {
+  std::vector<Node*> below;
+  for (const Node* node : detail::nodes_below(loss)) below.push_back(const_cast<Node*>(node));
+  std::ranges::sort(below, {}, &Node::number);
+  std::vector<detail::Trace::Leaf*> leaves;
+  std::vector<detail::Edge> edges;
+  for (Node* node : below)
+    if (detail::Trace::Leaf* const leaf = trace.leaf_behind(*node)) {
+      leaves.push_back(leaf);
+      edges.push_back({node, 0});
+    }
+  if (leaves.empty()) detail::refuse("backward", kNoHistory);
+  const Tensor dy = one_like(loss, "backward", site);
+  const Tensors found = detail::reverse(
+      {&loss, 1}, {&dy, 1}, edges,
+      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+  detail::TapeMode mode = detail::tape_mode();
+  mode.records = options.create_graph;
+  mode.category = memory::Category::gradient;
+  const detail::TapeModeScope scope(mode);
+  // Each gradient has memory of its own, so that an update of one leaves the others alone.
+  std::unordered_set<std::uintptr_t> taken;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const Tensor& leaf = leaves[i]->tensor;
+    const Tensor sum = trace.gradient(leaf);
+    Tensor dy = found[i];
+    if (!dy.defined()) {  // ended on the way, as in round(): the gradient is 0
+      if (!sum.defined()) trace.set_gradient(leaf, fill_like({leaf, site}, 0));
+      continue;
+    }
+    if (sum.defined())
+      dy = sum + dy;
+    else if (!taken.insert(memory_of(*dy.impl())).second)
+      dy = copy({dy, site});
+    trace.set_gradient(leaf, dy);
+  }
+}
+
+}  // namespace
+
 void Tensor::backward(BackwardOptions options, CallSite site) const {
   const detail::CallScope at(site);
+  if (detail::Trace* const trace = detail::tape_mode().trace; trace && is_symbolic())
+    return backward_traced(*trace, Tensor(*this), options, site);
   if (is_symbolic())
     detail::refuse("backward",
                    "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()");
   concrete(*this, "backward");
-  if (!impl_->node)
-    detail::refuse("backward",
-                   "this tensor has no history: nothing below it was made with_grad(), or it "
-                   "was computed under NoGrad");
+  if (!impl_->node) detail::refuse("backward", impl_->lost_history ? kFromCompiled : kNoHistory);
   const Tensor self = *this;  // a watch call may drop this handle
   const Tensor dy = one_like(self, "backward", site);
   detail::reverse_into_leaves(
@@ -136,14 +198,15 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
                               const BackwardOptions& options) {
   // A watch call may drop the caller's handles.
   const Tensor output = of;
-  const Tensors inputs = with_respect_to;
+  Tensors inputs = with_respect_to;
   const CallSite site = entry();
   if (!output.defined()) detail::refuse(what, "of a tensor that holds nothing");
   std::vector<Edge> targets;
   targets.reserve(inputs.size());
-  for (const Tensor& input : inputs) {
+  for (Tensor& input : inputs) {
     if (!input.defined() || !input.impl()->node || !input.impl()->node->has_history)
       detail::refuse(what, "an input has no history: make it with_grad() before using it");
+    if (Trace* const trace = tape_mode().trace) input = trace->symbolic(input, what, site);
     if (input.is_symbolic() != output.is_symbolic())
       detail::refuse(what,
                      "mixes concrete and symbolic tensors; in a graph, take them with respect "

@@ -16,6 +16,7 @@
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb::detail {
 
@@ -420,8 +421,10 @@ void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor
   Reverse({}, true, options).run(outputs, output_gradients);
 }
 
-bool has_partial_gradient(const Tensor& leaf) noexcept {
-  const Node* node = leaf.impl()->node.get();
+bool has_partial_gradient(const Tensor& tensor) {
+  const Node* node = tensor.impl()->node.get();
+  if (Trace* const trace = tape_mode().trace)
+    if (const Trace::Leaf* leaf = trace->find_leaf(tensor); leaf && leaf->is_changed) return false;
   return node && node->op == &leaf_op && node->extra->partial;
 }
 

@@ -50,6 +50,6 @@ Tensors gradients_for(const char* what, const Tensor& output, const Tensors& inp
                       const BackwardOptions& options = {});
 
 // Whether a backward pass that failed left this leaf's gradient incomplete; zero_grad() clears it.
-bool has_partial_gradient(const Tensor& leaf) noexcept;
+bool has_partial_gradient(const Tensor& leaf);
 
 }  // namespace ebb::detail

@@ -21,6 +21,7 @@ class Counted {
     if (references_.load(std::memory_order_acquire) == 1) return true;
     return references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
+  std::uint32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
   bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
 
  private:

@@ -1,10 +1,12 @@
 #include "ebb/core/data/host_values.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb::detail {
 
 void require_values(const Tensor& tensor, const char* what, const std::string& which) {
+  refuse_while_tracing(what, entry());
   if (!tensor.defined() || tensor.is_symbolic() || is_shape_only(*tensor.impl()))
     refuse(what, which + " has no values: it is " + tensor.to_string());
   if (tensor.device().is_simulated())

@@ -24,6 +24,8 @@ struct Plan {
   ByCategory by_category{};           // of peak_bytes
   ByCategory arena_by_category{};     // of arena_bytes: at the moment with most bytes alive; the
                                       // rest, due to placement, is temporary
+  std::size_t captured_bytes = 0;     // of tensors captured from the program, compiled steps'
+                                      // parameters among them: the device's, not in peak_bytes
   std::size_t nodes = 0;              // nodes that run
   // Whether variables are updated as early as possible, which frees each gradient after its use,
   // instead of in the program's order. Chosen if it takes fewer bytes.

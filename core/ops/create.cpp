@@ -14,6 +14,7 @@
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -96,10 +97,16 @@ Tensor Tensor::to(const Device& device, CallSite site) && {
 }
 
 Tensor Tensor::to(const Device& device, CallSite site) const& {
-  if (!defined() || !impl_->storage)
+  detail::Trace* const trace = detail::tape_mode().trace;
+  if (!defined() || (!impl_->storage && !trace))
     throw Error(message("to", "takes a concrete tensor, not " + to_string(), site));
   const Device here = this->device();
   if (here == device) return *this;
+  if (trace)
+    throw Error(message("to",
+                        "would move a tensor from " + here.name() + " to " + device.name() +
+                            " within a compiled step, which runs on one device",
+                        site));
   if (here.is_simulated() && !device.is_simulated())
     throw SimulatedRead(message(
         "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(), site));

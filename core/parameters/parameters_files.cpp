@@ -7,6 +7,7 @@
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/core/parameters/parameters_state.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -72,6 +73,7 @@ void Parameters::load(const std::string& file, Resumable& loader, const RestoreO
 }
 
 void Parameters::save_with(const std::string& file, const Resumable* loader) const {
+  detail::refuse_while_tracing("save", detail::entry());
   state_->require_values("save");
   detail::require_any(*this, "save");
   std::vector<safetensors::View> views;
@@ -90,6 +92,7 @@ void Parameters::save_with(const std::string& file, const Resumable* loader) con
 
 void Parameters::load_with(const std::string& file, Resumable* loader,
                            const RestoreOptions& options) const {
+  detail::refuse_while_tracing("load", detail::entry());
   state_->require_concrete("load");
   detail::require_any(*this, "load");
   const safetensors::File checkpoint = detail::open_checkpoint(file);

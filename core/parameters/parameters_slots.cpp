@@ -3,7 +3,9 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -115,12 +117,40 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   return found;
 }
 
+void Parameters::State::note_use(const std::shared_ptr<State>& state) {
+  class Use final : public detail::Trace::Dependence {
+   public:
+    explicit Use(std::shared_ptr<State> state)
+        : Dependence(state.get()),
+          state_(std::move(state)),
+          frozen_(state_->frozen),
+          slots_before_(state_->slots.all().size()) {}
+    void end_trace() override { slots_ = state_->slots.all().size(); }
+    bool holds() const noexcept override {
+      return state_->slots.all().size() == slots_ && state_->frozen == frozen_;
+    }
+    void take_back() noexcept override { state_->drop_slots_after(slots_before_); }
+
+   private:
+    const std::shared_ptr<State> state_;
+    const std::unordered_set<std::string> frozen_;
+    const std::size_t slots_before_;
+    std::size_t slots_ = 0;
+  };
+  detail::Trace* const trace = detail::tape_mode().trace;
+  if (trace && !trace->depends_on(state.get())) trace->depend(std::make_unique<Use>(state));
+}
+
 std::size_t Parameters::slot_count() const noexcept { return state_->slots.all().size(); }
 
 void Parameters::drop_slots_after(std::size_t count) const noexcept {
-  if (state_->graph) return;
-  state_->slots.shrink(count);
-  for (auto& [name, places] : state_->slots_beside)
+  state_->drop_slots_after(count);
+}
+
+void Parameters::State::drop_slots_after(std::size_t count) noexcept {
+  if (graph) return;
+  slots.shrink(count);
+  for (auto& [name, places] : slots_beside)
     for (std::size_t& place : places)
       if (place != NamedTensors::kNone && place >= count) place = NamedTensors::kNone;
 }

@@ -41,6 +41,10 @@ struct Parameters::State {
 
   // Takes back all but the first parameters and states; a graph's declarations stay.
   void shrink(std::size_t parameter_count, std::size_t state_count) noexcept;
+  void drop_slots_after(std::size_t count) noexcept;
+  // While compile() traces: what the function does depends on this set's slots, and on which of its
+  // parameters are frozen.
+  static void note_use(const std::shared_ptr<State>& state);
   void require_concrete(const char* what) const;
   void require_values(const char* what) const;  // concrete, and not simulated
   // A parameter or state by full name, or null.

@@ -24,6 +24,7 @@ void detail::require_own(const Parameters& parameters, const char* what) {
     refuse(what,
            "these parameters are substitutes, which with() gave their names: it takes the "
            "parameters themselves");
+  Parameters::State::note_use(parameters.state_);
 }
 
 Tensors Parameters::tensors() const {

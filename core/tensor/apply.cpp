@@ -3,6 +3,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -51,8 +52,11 @@ Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, Call
 
 Tensors apply_on(const Device& device, const OpDef& op, const Attributes& attributes,
                  CallSite site) {
-  if (Recorder* recorder = detail::tape_mode().tracing)
+  if (Recorder* recorder = detail::tape_mode().tracing) {
+    if (detail::Trace* trace = detail::tape_mode().trace)
+      trace->require_device(device, op.name, site);
     return recorder->record(op, {}, attributes, site);
+  }
   return detail::run_now(op, {}, attributes, site, {}, &device);
 }
 

@@ -9,6 +9,7 @@
 
 #include "ebb/core/base/formatted.h"
 #include "ebb/core/kernels/convert.h"
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb {
@@ -133,7 +134,7 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << 
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) {
   const bool has_values = x.defined() && x.impl()->storage && !x.device().is_simulated();
-  if (!has_values) return out << x.to_string();
+  if (!has_values || detail::tape_mode().trace) return out << x.to_string();
   detail::require_whole(*x.impl()->storage, "print", detail::entry());
   Printer(*x.impl()).print(out);
   if (x.rank() > 0) out << "  " << x.to_string();

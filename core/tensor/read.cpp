@@ -5,6 +5,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -117,6 +118,7 @@ void read(const TensorImpl& impl, std::size_t first, std::size_t count, void* to
 
 const TensorImpl& Tensor::readable(HostType type, const char* what, CallSite site) const {
   const TensorImpl& impl = held(what, site);
+  detail::refuse_while_tracing(what, site);
   if (impl.recorder)
     throw Error(message(what,
                         "a symbolic tensor has no value before a session runs it; fetch it with "

@@ -18,6 +18,11 @@ class Recorder : public detail::Counted {
   // Declares a value that each session keeps between runs. Its name is unique in its set of
   // Parameters; a graph may have several sets.
   virtual Tensor declare(const VariableDeclaration& declaration) = 0;
+  // The node of a concrete tensor, which the graph refers to from now on. Throws Error for a result
+  // with a history and for a tensor without values.
+  virtual Tensor capture(const Tensor& concrete, const char* what, CallSite site) = 0;
+  // A placeholder. Throws Error for a name that is taken.
+  virtual Tensor feed(std::string_view name, const Spec& spec, CallSite site) = 0;
   // A draw {key, counter} of the random generator, new in every run (kernels/random.h).
   virtual Tensor draw(CallSite site) = 0;
   // Nodes recorded between these calls form a region: reverse mode computes their results again

@@ -11,6 +11,7 @@ namespace detail {
 
 class EdgeCollector;
 class LaunchRow;
+class Trace;
 
 // Values that an operator must not write.
 enum class NanCheck : std::uint8_t { none, nan, not_finite };
@@ -22,6 +23,7 @@ struct TapeMode {
   memory::Category category = memory::Category::temporary;  // of what operators allocate
   EdgeCollector* collector = nullptr;   // set while recompute runs its function unrecorded
   Recorder* tracing = nullptr;          // graph that records all operators, or null
+  Trace* trace = nullptr;               // compile() traces a function into that graph; else null
   NanCheck nan_check = NanCheck::none;  // values that operators must not write, in runs too:
                                         // DetectNan
   LaunchRow* row = nullptr;             // updates wait here to run as one step; null: they run at

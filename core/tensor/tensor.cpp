@@ -3,6 +3,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -130,7 +131,10 @@ std::int64_t Tensor::elements(CallSite site) const {
 std::size_t Tensor::bytes(CallSite site) const { return known("bytes", site).bytes(); }
 
 Device Tensor::device(CallSite site) const {
-  if (!held("device", site).storage)
+  const bool is_there = static_cast<bool>(held("device", site).storage);
+  if (const detail::Trace* trace = detail::tape_mode().trace; trace && !is_there)
+    return trace->device("device", site.resolved());
+  if (!is_there)
     throw Error(message("device", "a symbolic tensor is on no device before a session runs it",
                         site.resolved()));
   return impl_->storage->device();

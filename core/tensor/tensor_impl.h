@@ -22,6 +22,7 @@ struct TensorImpl final : Counted {
   std::uint32_t version = kNewest;
   bool is_leaf = false;       // made by with_grad(): the handle through which the gradient is read
   bool is_detached = false;   // a constant on purpose, whatever history its memory has
+  bool lost_history = false;  // computed from a compiled step's result, which would have one
   bool used_up = false;       // it was an operator's temporary: its storage is gone
   bool is_selection = false;  // result of an operator that selects, or a view of such a temporary
   Ref<Recorder> recorder;

@@ -10,9 +10,10 @@ namespace ebb::detail {
 // out: results stay the same. (program.cpp leaves them out for sessions that say so.)
 
 // Finds what the fetches need: nodes that run, nodes needed for their shape only, and in-place
-// updates that made the values read. Throws Error for fetches of another graph.
+// updates that made the values read. `effects` are updates that run as well. Throws Error for
+// fetches of another graph.
 Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
-            const char* what = "run");
+            const char* what = "run", std::span<Node* const> effects = {});
 
 // Applies shape rules again, with the fed shapes. Throws Error for an invalid feed and for a needed
 // placeholder that is not fed, and the shape rules' errors.

@@ -42,6 +42,10 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   for (const Index index : draft.variables)
     if (variables[index].category != Category::parameter) hold(variables[index]);
 
+  CapturedBytes captured(profile);
+  for (const Node* node : draft.captured) captured.add(*node);
+  plan.captured_bytes = captured.bytes();
+
   const ArenaLayout& layout = schedule.layout;
   const std::size_t held = plan.parameter_bytes + plan.optimizer_state_bytes + plan.feed_bytes;
   plan.arena_bytes = layout.total_bytes;

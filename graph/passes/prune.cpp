@@ -15,7 +15,8 @@ class Pruner {
     draft_.of_position.assign(graph_.nodes().size(), kNone);
   }
 
-  void run() {
+  void run(std::span<Node* const> effects) {
+    for (Node* const effect : effects) reach(*effect).runs = true;
     for (const DraftFetch& fetch : draft_.fetches) {
       DraftNode& fetched = reach(*fetch.source.producer);
       fetched.runs = true;
@@ -80,8 +81,8 @@ class Pruner {
 }  // namespace
 
 Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
-            const char* what) {
-  if (fetches.empty()) refuse(what, "nothing to fetch");
+            const char* what, std::span<Node* const> effects) {
+  if (fetches.empty() && effects.empty()) refuse(what, "nothing to fetch");
   Draft draft;
   draft.what = what;
   draft.graph = &graph;
@@ -91,7 +92,7 @@ Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetc
       refuse(what, "a fetch is not a tensor of this graph: " + fetch.to_string());
     draft.fetches.push_back({.source = source_of(fetch), .site = fetch.impl()->node->site});
   }
-  Pruner(draft, graph).run();
+  Pruner(draft, graph).run(effects);
   return draft;
 }
 

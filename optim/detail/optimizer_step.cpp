@@ -13,12 +13,19 @@
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 #include "ebb/optim/all_operators.h"
 #include "ebb/optim/kernels/clip.h"
 
 namespace ebb::optim {
 
 namespace {
+
+// While compile() traces: the tensor as one of its graph's.
+Tensor traced(const Tensor& tensor) {
+  ebb::detail::Trace* const trace = ebb::detail::tape_mode().trace;
+  return trace ? trace->symbolic(tensor, "optimizer", CallSite::here()) : tensor;
+}
 
 // The gradient without its history: it has one where it was computed for higher orders.
 Tensor without_history(const Tensor& gradient) {
@@ -48,9 +55,10 @@ std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
 std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const Tensor> slots) {
   std::vector<std::uint32_t> versions;
   const auto add = [&](const Tensor& tensor) {
-    versions.push_back(tensor.is_symbolic() ? ebb::detail::newest_version(ebb::detail::root_of(
-                                                  ebb::detail::source_of(tensor)))
-                                            : tensor.impl()->storage->version());
+    const Tensor known = traced(tensor);
+    versions.push_back(known.is_symbolic() ? ebb::detail::newest_version(ebb::detail::root_of(
+                                                 ebb::detail::source_of(known)))
+                                           : known.impl()->storage->version());
   };
   add(parameter);
   for (const Tensor& slot : slots) add(slot);
@@ -68,7 +76,7 @@ Tensor value_before_step(const Tensor& loss) {
       loss.is_symbolic() ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
                          : loss.impl()->storage->is_state();
   const Tensor value = is_state ? copy(loss) : loss;
-  return value.is_symbolic() ? value : value.detach();
+  return value.is_symbolic() && !ebb::detail::tape_mode().trace ? value : value.detach();
 }
 
 void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss) {
@@ -80,7 +88,8 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
                       NodesBelow& below) {
   if (!loss.defined()) fail(what, "of a tensor that holds nothing");
   ebb::detail::require_own(parameters, "optimizer");
-  if (loss.is_symbolic() != parameters.is_symbolic())
+  const bool is_traced = ebb::detail::tape_mode().trace && loss.is_symbolic();
+  if (!is_traced && loss.is_symbolic() != parameters.is_symbolic())
     fail(what, std::string("the loss is ") + loss.to_string() + ", but the parameters " +
                    (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
   if (below.empty()) below = ebb::detail::nodes_below(loss);
@@ -91,7 +100,7 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const bool is_trained = parameters.is_trainable(entries[i]);
     if (is_trained) all_frozen = false;
-    if (!below.contains(entries[i].tensor.impl()->node.get())) continue;
+    if (!below.contains(traced(entries[i].tensor).impl()->node.get())) continue;
     if (is_trained)
       targets.push_back(i);
     else
@@ -124,7 +133,9 @@ const void* WrittenMemory::memory_of(const Tensor& tensor) noexcept {
   const Node* node = impl.node.get();
   while (node && (node->op->view || !node->op->updates.empty()))
     node = node->inputs[0].producer.get();
-  return node;
+  const bool is_captured =
+      node && node->op->is_source && node->extra && node->extra->tensor.defined();
+  return is_captured ? static_cast<const void*>(node->extra->tensor.impl()->storage.get()) : node;
 }
 
 bool WrittenMemory::same(const Tensor& a, const Tensor& b) noexcept {
@@ -197,7 +208,7 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
   if (optimizer_.clip().by_norm())
     clip_work_ = broadcast_to(cast(count_of_steps(), DType::f64), Shape({kClipNumbers}));
   rate_ = optimizer_.learning_rate().after(count_of_steps());
-  if (!parameters_.is_symbolic() &&
+  if (!parameters_.is_symbolic() && !ebb::detail::tape_mode().trace &&
       (rate_.is_symbolic() || !(rate_.device() == parameters_.device())))
     fail("learning rate",
          "is " + rate_.to_string() + ", but the parameters are on " + parameters_.device().name());
@@ -218,8 +229,9 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
                                 const std::string& what) {
     if (!value.defined()) return;
     if (value.dtype() != dtype || !(value.shape() == like.shape()) ||
-        value.is_symbolic() != like.is_symbolic() ||
-        (!value.is_symbolic() && !(value.device() == like.device())))
+        (!ebb::detail::tape_mode().trace &&
+         (value.is_symbolic() != like.is_symbolic() ||
+          (!value.is_symbolic() && !(value.device() == like.device())))))
       refuse(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
              like.to_string() +
              (dtype == like.dtype() ? "" : std::string(" and updated in ") + ebb::name(dtype)));

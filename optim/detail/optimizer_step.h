@@ -58,7 +58,7 @@ template <class Queue>
 std::vector<Tensor> commit(const Queue& queue) {
   ebb::detail::LaunchRow row(ebb::detail::LaunchRow::stays);
   std::vector<Tensor> updates = queue();
-  ebb::detail::Attempt::keep();
+  if (!ebb::detail::tape_mode().trace) ebb::detail::Attempt::keep();
   row.flush();
   return updates;
 }

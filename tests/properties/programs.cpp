@@ -187,13 +187,14 @@ struct Trained {
   memory::Stats session;
 };
 
-Trained train(const TrainingProgram& program, const Device& device, bool as_graph,
+Trained train(const TrainingProgram& program, const Device& device, InMode::Kind kind,
               bool passes = true) {
   Trained outcome;
+  const bool as_graph = kind == InMode::graph;
   const Bytes bytes(device);
   const std::size_t before = memory::stats(device).allocated.total;
   {
-    InMode mode(as_graph, program.dtype, Seed{program.seed}, {.device = device, .passes = passes});
+    InMode mode(kind, program.dtype, Seed{program.seed}, {.device = device, .passes = passes});
     const auto step = mode.function(
         {{program.dtype, {-1, program.in}}, {DType::i32, {-1}}},
         [&](const Tensors& in) -> Tensors {
@@ -233,13 +234,19 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
   for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
     CAPTURE(seed);
     const TrainingProgram program(seed);
-    const Trained eager = train(program, cpu, false),
-                  eager_twin = train(program, cpu.twin(), false);
-    const Trained plain = train(program, cpu, true, false);
-    const Trained graph = train(program, cpu, true), graph_twin = train(program, cpu.twin(), true);
-    REQUIRE(equal_bits(eager, plain));
-    REQUIRE(distance(eager.values, graph.values) <= 1e-6);
-    for (const Trained* each : {&eager, &eager_twin, &plain, &graph, &graph_twin})
+    const Trained eager = train(program, cpu, InMode::eager),
+                  eager_twin = train(program, cpu.twin(), InMode::eager),
+                  plain = train(program, cpu, InMode::graph, false),
+                  graph = train(program, cpu, InMode::graph),
+                  graph_twin = train(program, cpu.twin(), InMode::graph),
+                  plain_compiled = train(program, cpu, InMode::compiled, false),
+                  compiled = train(program, cpu, InMode::compiled),
+                  compiled_twin = train(program, cpu.twin(), InMode::compiled);
+    for (const Trained* each : {&plain, &plain_compiled}) REQUIRE(equal_bits(eager, *each));
+    for (const Trained* each : {&graph, &compiled})
+      REQUIRE(distance(eager.values, each->values) <= 1e-6);
+    for (const Trained* each : {&eager, &eager_twin, &plain, &graph, &graph_twin, &plain_compiled,
+                                &compiled, &compiled_twin})
       REQUIRE(each->left_bytes == 0);
 
     check_plan(graph.plan, graph.session);
@@ -247,11 +254,14 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
     REQUIRE(eager_twin.total_bytes == eager.total_bytes);
     REQUIRE(graph_twin.peak_bytes == graph.peak_bytes);
     REQUIRE(graph_twin.total_bytes == graph.total_bytes);
+    REQUIRE(compiled_twin.peak_bytes == compiled.peak_bytes);
+    REQUIRE(compiled_twin.total_bytes == compiled.total_bytes);
 
     if (seed % 3 != 0) continue;
     const Poisoned poisoned;
-    REQUIRE(equal_bits(eager, train(program, cpu, false)));
-    REQUIRE(equal_bits(graph, train(program, cpu, true)));
+    REQUIRE(equal_bits(eager, train(program, cpu, InMode::eager)));
+    REQUIRE(equal_bits(graph, train(program, cpu, InMode::graph)));
+    REQUIRE(equal_bits(compiled, train(program, cpu, InMode::compiled)));
   }
 }
 

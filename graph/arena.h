@@ -1,0 +1,53 @@
+#pragma once
+#include "ebb/allocator/pool.h"
+#include "ebb/core/memory/plan.h"
+
+namespace ebb::detail {
+
+// The block of a pool that programs keep their intermediate values in, one program at a time. It
+// holds nothing between runs: anyone short of memory may take it then.
+class Arena {
+ public:
+  // `purpose`, static text: of its requests, in messages.
+  Arena(memory::Pool& pool, const char* purpose) noexcept : pool_(pool), purpose_(purpose) {}
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // Makes it large enough for the plan, with memory. Throws OutOfMemory; the old one stays usable.
+  void provide(const memory::Plan& plan);
+  // Null while there is none.
+  std::byte* data() const noexcept {
+    return block_ ? static_cast<std::byte*>(block_->data()) : nullptr;
+  }
+  // Bytes of memory that it has; 0 if there is none, or it has been taken away.
+  std::size_t allocated_bytes() const noexcept {
+    return block_ && pool_.has_memory(block_) ? block_->allocated_bytes() : 0;
+  }
+  // The pool has been closed.
+  void forget() noexcept { block_ = nullptr; }
+
+  // Lets others take it from the end of the scope on.
+  class Use {
+   public:
+    explicit Use(Arena& arena) noexcept : arena_(arena) {}
+    ~Use() {
+      if (arena_.block_) arena_.pool_.rest(arena_.block_);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Arena& arena_;
+  };
+
+ private:
+  void restore() noexcept;  // the previous one
+
+  memory::Pool& pool_;
+  const char* const purpose_;
+  memory::Block* block_ = nullptr;
+  memory::Request request_;  // the request that allocated it
+  memory::Composition composition_;
+};
+
+}  // namespace ebb::detail

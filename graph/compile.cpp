@@ -1,0 +1,521 @@
+#include "ebb/graph/compile.h"
+
+#include <algorithm>
+#include <list>
+#include <unordered_set>
+
+#include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/lent_stream.h"
+#include "ebb/core/random/random.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/trace.h"
+#include "ebb/graph/arena.h"
+#include "ebb/graph/executable.h"
+#include "ebb/graph/session_mutex.h"
+
+namespace ebb::detail {
+
+namespace {
+
+constexpr const char* kWhat = "compile";
+constexpr std::size_t kNowhere = ~std::size_t{0};
+
+bool is_leaf(const Tensor& tensor) noexcept {
+  const Node* node = tensor.impl()->node.get();
+  return node && node->op == &leaf_op;
+}
+
+// "argument 2 of 3".
+std::string argument_name(std::size_t i, std::size_t count) {
+  return "argument " + std::to_string(i + 1) + " of " + std::to_string(count);
+}
+
+}  // namespace
+
+// What one trace is told from another by.
+struct CallKey {
+  std::vector<std::int64_t> shapes;  // dtype, rank, sizes and whether it is a leaf, of each tensor
+  std::vector<std::shared_ptr<const HostArgument>> others;
+
+  CallKey(const CallArguments& arguments, bool records) : others(arguments.others) {
+    shapes.push_back(records);
+    for (const Tensor& tensor : arguments.tensors) {
+      const Spec& spec = tensor.impl()->spec;
+      shapes.insert(shapes.end(), {static_cast<std::int64_t>(spec.dtype), spec.shape.rank()});
+      for (const std::int64_t size : spec.shape.dims()) shapes.push_back(size);
+      shapes.push_back(is_leaf(tensor));
+    }
+    for (const std::size_t size : arguments.lists)
+      shapes.push_back(static_cast<std::int64_t>(size));
+  }
+  bool operator==(const CallKey& other) const {
+    return shapes == other.shapes &&
+           std::ranges::equal(others, other.others,
+                              [](const auto& a, const auto& b) { return a->equals(*b); });
+  }
+};
+
+// A leaf whose gradient a call reads or leaves changed.
+struct TracedLeaf {
+  Tensor tensor = {};               // not defined(): an argument
+  std::size_t argument = kNowhere;  // its number
+  bool is_read = false, has_gradient = false, is_changed = false;
+  std::size_t feed = kNowhere;   // of the gradient that it had
+  std::size_t fetch = kNowhere;  // of the new gradient; if it is changed and this is kNowhere, it
+                                 // has none after the call
+
+  Node& node(const Tensors& arguments) const {
+    return *(argument == kNowhere ? tensor : arguments[argument]).impl()->node;
+  }
+};
+
+// A result: its fetch, or kNowhere for one that is not defined().
+struct TracedResult {
+  std::size_t fetch = kNowhere;
+  bool loses_history = false;  // eager would have given it one
+};
+
+struct Traced {
+  CallKey key;
+  Ref<GraphState> graph;  // owns the nodes
+  std::vector<TracedLeaf> leaves = {};
+  std::vector<TracedResult> results = {};
+  std::uint64_t draws = 0;
+  Trace::Dependences dependences = {};
+  std::unique_ptr<SessionVariables> variables = {};  // none: parameters are captured
+  std::optional<Program> program = {};  // until it runs; none if there is nothing to compute
+  std::optional<Executable> executable = {};
+
+  bool is_for(const CallKey& wanted, const Tensors& arguments) const {
+    return key == wanted &&
+           std::ranges::all_of(dependences, [](const auto& state) { return state->holds(); }) &&
+           std::ranges::all_of(leaves, [&](const TracedLeaf& leaf) {
+             return !leaf.is_read ||
+                    leaf.node(arguments).extra->tensor.defined() == leaf.has_gradient;
+           });
+  }
+  void take_back() noexcept {
+    for (const auto& state : dependences) state->take_back();
+  }
+};
+
+namespace {
+
+// One trace of the function, while it is made.
+class Tracer {
+ public:
+  Tracer(const CallKey& key, const Tensors& arguments, const std::optional<Device>& device)
+      : arguments_(arguments),
+        traced_(std::make_unique<Traced>(Traced{.key = key, .graph = make_ref<GraphState>()})),
+        trace_(std::make_unique<Trace>(Ref<Recorder>(traced_->graph), device)) {}
+  ~Tracer() {
+    if (!trace_) return;  // done
+    traced_->graph->forget_draws();
+    for (const auto& state : trace_->dependences()) state->take_back();
+  }
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  // Device of the function, once it has run: the host if nothing tells another.
+  Device device() const { return trace_->known_device().value_or(Device::cpu()); }
+
+  void run(const CompiledCalls::Function& function) {
+    GraphState& graph = *traced_->graph;
+    Tensors symbolic;
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      const TensorImpl& impl = *arguments_[i].impl();
+      symbolic.push_back(
+          graph.placeholder(argument_name(i, arguments_.size()), impl.spec, entry()));
+      feed(symbolic.back(), impl.spec.shape);
+      if (tape_mode().records && is_leaf(arguments_[i]))
+        trace_->add_leaf(symbolic.back(), impl.node->extra->tensor.defined());
+    }
+    draws_ = graph.placeholder("draws", {DType::i64, {kOpen, 2}}, entry());
+    graph.take_draws_from(draws_);
+    TapeMode mode = tape_mode();
+    mode.category = memory::Category::temporary;
+    mode.tracing = &graph;
+    mode.trace = trace_.get();
+    const TapeModeScope scope(mode);
+    const GeneratorScope draws;
+    const std::uint64_t first = generator().counter;
+    {
+      const CallSiteScope no_line({}, CallSiteScope::innermost);  // operators have their own
+      results_ = function(symbolic);
+    }
+    traced_->draws = generator().counter - first;
+    for (const auto& state : trace_->dependences()) state->end_trace();
+    symbolic_ = std::move(symbolic);
+    find_fetches();
+    find_leaves();
+    if (traced_->draws > 0) feed(draws_, {static_cast<std::int64_t>(traced_->draws), 2});
+  }
+
+  // Plans it and ends the trace.
+  std::unique_ptr<Traced> finish(const Runtime& runtime, bool passes) {
+    std::vector<Node*> effects;
+    for (const Ref<Node>& node : traced_->graph->nodes())
+      if (!node->op->updates.empty() && node->root->op == &captured_op)
+        effects.push_back(node.get());
+    if (!fetches_.empty() || !effects.empty())
+      traced_->program = make_program(*traced_->graph, fetches_, fed_, runtime,
+                                      {.passes = passes, .what = kWhat, .effects = effects});
+    traced_->graph->forget_draws();
+    results_ = symbolic_ = fetches_ = Tensors();
+    draws_ = Tensor();
+    fed_.clear();
+    require_none_left();
+    traced_->dependences = std::move(trace_->dependences());
+    trace_ = nullptr;
+    return std::move(traced_);
+  }
+
+ private:
+  void feed(const Tensor& placeholder, const Shape& shape) { fed_.push_back({placeholder, shape}); }
+  std::size_t fetch(const Tensor& tensor) {
+    fetches_.push_back(tensor);
+    return fetches_.size() - 1;
+  }
+
+  // Whether eager would have given the result a history that leads to a leaf.
+  bool has_history(const Tensor& result) {
+    if (!is_floating(result.dtype()) || !result.impl()->node->has_history) return false;
+    return std::ranges::any_of(nodes_below(result),
+                               [&](const Node* node) { return trace_->leaf_behind(*node); });
+  }
+
+  void find_fetches() {
+    for (const Tensor& result : results_) {
+      if (!result.defined()) {
+        traced_->results.push_back({});
+        continue;
+      }
+      const Tensor symbolic = trace_->symbolic(result, kWhat, entry());
+      if (!traced_->graph->owns(symbolic))
+        refuse(kWhat, "the function returns " + result.to_string() + " of another graph");
+      traced_->results.push_back({fetch(symbolic), has_history(symbolic)});
+    }
+  }
+
+  void find_leaves() {
+    for (Trace::Leaf& leaf : trace_->leaves()) {
+      TracedLeaf traced{.is_read = leaf.is_read,
+                        .has_gradient = leaf.has_gradient,
+                        .is_changed = leaf.is_changed};
+      if (!leaf.tensor.is_symbolic()) {
+        traced.tensor = leaf.tensor;
+      } else {
+        const auto at = std::ranges::find_if(symbolic_, [&](const Tensor& argument) {
+          return argument.impl() == leaf.tensor.impl();
+        });
+        if (at == symbolic_.end()) continue;  // made inside: nobody sees its gradient afterwards
+        traced.argument = static_cast<std::size_t>(at - symbolic_.begin());
+      }
+      if (leaf.before.defined()) {
+        traced.feed = fed_.size();
+        feed(leaf.before, leaf.before.shape());
+      }
+      if (leaf.is_changed && leaf.gradient.defined()) traced.fetch = fetch(leaf.gradient);
+      traced_->leaves.push_back(std::move(traced));
+    }
+    trace_->leaves().clear();
+  }
+
+  // Throws Error if the program still holds a tensor that the function has made.
+  void require_none_left() const {
+    std::unordered_map<const Node*, std::uint32_t> known;
+    for (const Ref<Node>& node : traced_->graph->nodes()) {
+      ++known[node.get()];
+      for (const Node::Source& source : node->inputs) ++known[source.producer.get()];
+    }
+    for (const Ref<Node>& node : traced_->graph->nodes())
+      if (node->references() > known[node.get()])
+        throw Error(message(node->op->name,
+                            "a tensor made by a compiled step is still held outside of it, where "
+                            "it has no value: return it from the function; to change a tensor of "
+                            "the program, assign() to it",
+                            node->site));
+  }
+
+  const Tensors& arguments_;
+  std::unique_ptr<Traced> traced_;
+  std::unique_ptr<Trace> trace_;
+  Tensors symbolic_, results_, fetches_;
+  Tensor draws_;
+  FedShapes fed_;
+};
+
+}  // namespace
+
+bool is_traced() noexcept { return tape_mode().trace != nullptr; }
+
+class CompiledCalls::Impl {
+ public:
+  Impl(const CompileOptions& options, CallSite site) : options_(options), site_(site) {
+    const CallSiteScope at(site);
+    if (options.max_plans < 1) refuse(kWhat, "max_plans must be at least 1");
+  }
+
+  Tensors run(const CallArguments& arguments, const Function& function) {
+    const CallSiteScope at(site_);
+    const std::lock_guard lock(mutex_);
+    check(arguments.tensors);
+    const CallKey key(arguments, tape_mode().records);
+    if (const auto found = find(key, arguments.tensors); found != plans_.end()) {
+      plans_.splice(plans_.begin(), plans_, found);
+      return execute(*plans_.front(), arguments.tensors);
+    }
+    std::unique_ptr<Traced> made = trace(key, arguments.tensors, function);
+    try {
+      Plans entered;
+      entered.push_back(nullptr);
+      Tensors results = execute(*made, arguments.tensors);
+      entered.front() = std::move(made);
+      plans_.splice(plans_.begin(), entered);
+      if (plans_.size() > options_.max_plans) plans_.pop_back();
+      return results;
+    } catch (...) {
+      if (made) made->take_back();
+      throw;
+    }
+  }
+
+  memory::Plan plan(const CallArguments& arguments, const Function& function) {
+    const CallSiteScope at(site_);
+    const std::lock_guard lock(mutex_);
+    check(arguments.tensors);
+    const CallKey key(arguments, tape_mode().records);
+    if (const auto found = find(key, arguments.tensors); found != plans_.end())
+      return plan_of(**found);
+    const std::unique_ptr<Traced> made = trace(key, arguments.tensors, function);
+    made->take_back();
+    return plan_of(*made);
+  }
+
+  memory::Breakdown memory() const {
+    const std::lock_guard lock(mutex_);
+    memory::Breakdown breakdown;
+    if (!memory_) return breakdown;
+    breakdown.arena_bytes = memory_->arena.allocated_bytes();
+    CapturedBytes captured(memory_->device.runtime().profile());
+    for (const std::unique_ptr<Traced>& plan : plans_) {
+      if (!plan->executable) continue;
+      const Program& program = plan->executable->program();
+      breakdown.workspace_bytes = std::max(breakdown.workspace_bytes, program.plan.workspace_bytes);
+      for (const Node* node : program.captured) captured.add(*node);
+    }
+    breakdown.captured_bytes = captured.bytes();
+    const memory::Stats stats = memory_->pool->stats();
+    breakdown.total_bytes = stats.allocated.current;
+    breakdown.reserved_bytes = stats.reserved.current;
+    return breakdown;
+  }
+
+  memory::Stats stats() const {
+    const std::lock_guard lock(mutex_);
+    return memory_ ? memory_->pool->stats() : memory::Stats{};
+  }
+
+  std::size_t plans() const {
+    const std::lock_guard lock(mutex_);
+    return plans_.size();
+  }
+
+ private:
+  using Plans = std::list<std::unique_ptr<Traced>>;
+
+  // What the plans share, on the device of the first call.
+  struct Memory {
+    explicit Memory(const Device& on, const CompileOptions& options)
+        : device(on),
+          stream(device.runtime()),
+          pool(make_pool(device, options)),
+          arena(*pool, "arena of a compiled step") {}
+
+    static std::unique_ptr<memory::Pool> make_pool(const Device& device,
+                                                   const CompileOptions& options) {
+      Runtime& runtime = device.runtime();
+      std::optional<std::size_t> limit;
+      if (options.memory_limit) limit = options.memory_limit->bytes_of(runtime.capacity_bytes());
+      return runtime.allocator().make_pool("compiled step", limit);
+    }
+
+    const Device device;
+    const LentStream stream;
+    const std::unique_ptr<memory::Pool> pool;
+    Arena arena;
+  };
+
+  void check(const Tensors& arguments) const {
+    if (tape_mode().collector)
+      refuse(kWhat,
+             "a compiled step is called by recompute(), which would make its updates twice; use "
+             "recompute() inside the step");
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const auto refuse_argument = [&](const std::string& text) {
+        refuse(kWhat, argument_name(i, arguments.size()) + text);
+      };
+      const Tensor& argument = arguments[i];
+      if (!argument.defined()) refuse_argument(" holds nothing");
+      const TensorImpl& impl = *argument.impl();
+      if (!impl.storage) refuse_argument(" has no values: it is " + argument.to_string());
+      const Device& here = impl.storage->device();
+      const Device& there = memory_ ? memory_->device : arguments[0].impl()->storage->device();
+      if (!(here == there))
+        refuse_argument(" is " + argument.to_string() + ", but this step runs on " + there.name());
+      if (tape_mode().records && (impl.lost_history || (impl.node && !is_leaf(argument))))
+        refuse_argument(" is " + argument.to_string() +
+                        " with a history, to which no gradient would flow; detach() it, or compute "
+                        "it inside the step");
+    }
+  }
+
+  Plans::iterator find(const CallKey& key, const Tensors& arguments) {
+    return std::ranges::find_if(plans_,
+                                [&](const auto& plan) { return plan->is_for(key, arguments); });
+  }
+
+  std::unique_ptr<Traced> trace(const CallKey& key, const Tensors& arguments,
+                                const Function& function) {
+    std::optional<Device> device;
+    if (memory_)
+      device = memory_->device;
+    else if (!arguments.empty())
+      device = arguments[0].impl()->storage->device();
+    Tracer tracer(key, arguments, device);
+    tracer.run(function);
+    if (!memory_) memory_ = std::make_unique<Memory>(tracer.device(), options_);
+    return tracer.finish(memory_->device.runtime(), options_.passes);
+  }
+
+  static memory::Plan plan_of(const Traced& traced) {
+    if (traced.executable) return traced.executable->program().plan;
+    return traced.program ? traced.program->plan : memory::Plan{};
+  }
+
+  // Prepares the program's first run. False if there is no program.
+  bool make_executable(Traced& traced) {
+    if (traced.executable) return true;
+    if (!traced.program) return false;
+    Runtime& runtime = memory_->device.runtime();
+    traced.variables = std::make_unique<SessionVariables>(*traced.graph, runtime,
+                                                          memory_->stream.get(), *memory_->pool, 0);
+    traced.executable.emplace(std::move(*traced.program), runtime, memory_->stream.get());
+    traced.program.reset();
+    return true;
+  }
+
+  // The draws that the lines of the function would have taken from the thread's generator.
+  Tensor draws_of(const Traced& traced) const {
+    const Generator& generator = detail::generator();
+    std::vector<std::int64_t> values;
+    for (std::uint64_t i = 0; i < traced.draws; ++i) {
+      values.push_back(static_cast<std::int64_t>(generator.key));
+      values.push_back(static_cast<std::int64_t>(generator.counter + i));
+    }
+    const bool copies = memory_->device.runtime().profile().captures_programs;
+    return Tensor::from(values, {static_cast<std::int64_t>(traced.draws), 2},
+                        copies ? Device::cpu() : memory_->device);
+  }
+
+  Tensors execute(Traced& traced, const Tensors& arguments) {
+    if (!make_executable(traced)) return complete(traced, arguments, {});
+    Executable& executable = *traced.executable;
+    const Program& program = executable.program();
+
+    Tensors fed = arguments;
+    for (const TracedLeaf& leaf : traced.leaves) {
+      if (leaf.feed == kNowhere) continue;
+      const Node::Extra& extra = *leaf.node(arguments).extra;
+      if (extra.partial)
+        refuse(kWhat,
+               "a gradient that the step reads is incomplete, since a backward pass failed "
+               "half-way; call zero_grad() and repeat the passes that were to be "
+               "accumulated");
+      fed.push_back(extra.tensor);
+    }
+    if (traced.draws > 0) fed.push_back(draws_of(traced));
+    InlineVector<const Tensor*, 8> feeds;
+    for (const Tensor& feed : fed) {
+      require_whole(*feed.impl()->storage, kWhat, entry());
+      feeds.push_back(&feed);
+    }
+    const Tensors copies = executable.copy_updated({feeds.data(), feeds.size()});
+
+    const Arena::Use use(memory_->arena);
+    executable.check(*traced.variables);
+    // An unwanted value may be found after updates: they are taken back then.
+    std::optional<Attempt> attempt;
+    if (tape_mode().nan_check != NanCheck::none) {
+      attempt.emplace();
+      for (const std::uint32_t index : program.updated_captured) {
+        const Node& node = *program.captured[index];
+        Attempt::note_update(node.extra->tensor.impl()->storage, tag(kWhat, node.site));
+      }
+    }
+    Tensors fetched;
+    for (std::size_t i = 0; i < program.fetches.size(); ++i) {
+      const Fetch& fetch = program.fetches[i];
+      const bool is_result = i < count_of_results(traced);
+      fetched.push_back(allocate(
+          fetch.spec, memory_->device,
+          is_result ? memory::Category::temporary : memory::Category::gradient, fetch.tag));
+    }
+    memory_->arena.provide(program.plan);
+    executable.bind(memory_->arena.data(), *traced.variables);
+    executable.run(memory_->stream.get(), {feeds.data(), feeds.size()}, fetched);
+    if (!program.updated_captured.empty()) Attempt::keep();
+    return complete(traced, arguments, fetched);
+  }
+
+  static std::size_t count_of_results(const Traced& traced) noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        traced.results, [](const TracedResult& result) { return result.fetch != kNowhere; }));
+  }
+
+  // What a call that has run leaves: gradients of leaves, the generator, and its results.
+  static Tensors complete(const Traced& traced, const Tensors& arguments, const Tensors& fetched) {
+    generator().counter += traced.draws;
+    const auto fetched_at = [&](std::size_t i) { return i == kNowhere ? Tensor() : fetched[i]; };
+    for (const TracedLeaf& leaf : traced.leaves) {
+      if (!leaf.is_changed) continue;
+      Node& node = leaf.node(arguments);
+      Node::Extra& extra = *node.extra;
+      if (leaf.fetch != kNowhere) Attempt::note_gradient(Ref<Node>(&node), !extra.tensor.defined());
+      extra.tensor = fetched_at(leaf.fetch);
+      extra.partial = false;
+    }
+    Tensors results;
+    for (const TracedResult& result : traced.results) {
+      results.push_back(fetched_at(result.fetch));
+      if (result.loses_history) results[results.size() - 1].impl()->lost_history = true;
+    }
+    return results;
+  }
+
+  const CompileOptions options_;
+  const CallSite site_;
+  mutable SessionMutex mutex_{"compile", "this compiled step"};  // guards the members below
+  std::unique_ptr<Memory> memory_;
+  Plans plans_;  // most recently used first
+};
+
+CompiledCalls::CompiledCalls(const CompileOptions& options, CallSite site)
+    : impl_(std::make_shared<Impl>(options, site)) {}
+
+// Each call holds the step: a function called when memory is short may drop the caller's handle.
+Tensors CompiledCalls::run(const CallArguments& arguments, const Function& function) const {
+  const std::shared_ptr<Impl> impl = impl_;
+  return impl->run(arguments, function);
+}
+memory::Plan CompiledCalls::plan(const CallArguments& arguments, const Function& function) const {
+  const std::shared_ptr<Impl> impl = impl_;
+  return impl->plan(arguments, function);
+}
+memory::Breakdown CompiledCalls::memory() const { return impl_->memory(); }
+memory::Stats CompiledCalls::stats() const { return impl_->stats(); }
+std::size_t CompiledCalls::plans() const { return impl_->plans(); }
+
+}  // namespace ebb::detail

@@ -1,0 +1,247 @@
+#pragma once
+#include <array>
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ebb/allocator/limit.h"
+#include "ebb/core/memory/plan.h"
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/graph/session.h"
+
+namespace ebb {
+
+struct CompileOptions {
+  // Limit of the bytes that the step's pool reserves: bytes, or memory::Limit::fraction(of the
+  // capacity). Parameters, slots, arguments and results are the device's.
+  std::optional<memory::Limit> memory_limit = {};
+  std::size_t max_plans = 16;  // shapes kept; the least recently used goes first
+  // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
+  // node runs as written, and results equal eager's bit for bit.
+  bool passes = true;
+};
+
+namespace detail {
+
+// An argument that is no tensor: part of what one trace is told from another by.
+class HostArgument {
+ public:
+  virtual ~HostArgument() = default;
+  virtual bool equals(const HostArgument& other) const = 0;
+};
+
+template <class T>
+class HostArgumentOf final : public HostArgument {
+ public:
+  explicit HostArgumentOf(const T& value) : value_(value) {}
+  bool equals(const HostArgument& other) const override {
+    const auto* same = dynamic_cast<const HostArgumentOf*>(&other);
+    return same && value_ == same->value_;
+  }
+
+ private:
+  const T value_;
+};
+
+template <class T>
+inline constexpr bool kIsTensorList = false;
+template <std::size_t N>
+inline constexpr bool kIsTensorList<std::array<Tensor, N>> = true;
+template <>
+inline constexpr bool kIsTensorList<Tensors> = true;
+template <>
+inline constexpr bool kIsTensorList<std::vector<Tensor>> = true;
+
+// Arguments of one call: all tensors in order, and everything else.
+struct CallArguments {
+  Tensors tensors;
+  std::vector<std::size_t> lists;  // number of tensors in each list
+  std::vector<std::shared_ptr<const HostArgument>> others;
+
+  template <class T>
+  void add(const T& argument) {
+    if constexpr (std::same_as<T, Tensor>) {
+      tensors.push_back(argument);
+    } else if constexpr (kIsTensorList<T>) {
+      for (const Tensor& tensor : argument) tensors.push_back(tensor);
+      lists.push_back(argument.size());
+    } else {
+      using Value = std::conditional_t<std::is_convertible_v<const T&, std::string_view>,
+                                       std::string, std::decay_t<T>>;
+      static_assert(std::equality_comparable<Value> && std::copy_constructible<Value>,
+                    "an argument of a compiled step is a Tensor, a list of tensors, or a value "
+                    "that == compares: it tells one trace from another");
+      others.push_back(std::make_shared<HostArgumentOf<Value>>(Value(argument)));
+    }
+  }
+};
+
+// The argument again, with the next of `tensors` in place of its own.
+template <class T>
+decltype(auto) with_tensors(const T& argument, const Tensor*& next) {
+  if constexpr (std::same_as<T, Tensor>) {
+    return Tensor(*next++);
+  } else if constexpr (kIsTensorList<T>) {
+    T list = argument;
+    for (Tensor& tensor : list) tensor = *next++;
+    return list;
+  } else {
+    return (argument);
+  }
+}
+
+// Results as a list, and back.
+inline Tensors list_of(Tensor result) { return {std::move(result)}; }
+template <class T>
+requires kIsTensorList<T> Tensors list_of(const T& results) {
+  return Tensors(results.begin(), results.end());
+}
+template <std::same_as<Tensor>... T>
+Tensors list_of(const std::tuple<T...>& results) {
+  return std::apply([](const auto&... each) { return Tensors{each...}; }, results);
+}
+inline Tensors list_of(const std::pair<Tensor, Tensor>& results) {
+  return {results.first, results.second};
+}
+
+template <class Result>
+Result result_of(Tensors&& list) {
+  if constexpr (std::same_as<Result, Tensor>) {
+    return std::move(list[0]);
+  } else if constexpr (std::same_as<Result, Tensors>) {
+    return std::move(list);
+  } else if constexpr (std::same_as<Result, std::vector<Tensor>>) {
+    return Result(list.begin(), list.end());
+  } else {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return Result{std::move(list[I])...};
+    }
+    (std::make_index_sequence<std::tuple_size_v<Result>>());
+  }
+}
+
+// The part of a compiled step that does not know the function's type.
+class CompiledCalls {
+ public:
+  // Calls the function with other tensors in place of the arguments'.
+  using Function = std::function<Tensors(const Tensors&)>;
+
+  CompiledCalls(const CompileOptions& options, CallSite site);
+  Tensors run(const CallArguments& arguments, const Function& function) const;
+  memory::Plan plan(const CallArguments& arguments, const Function& function) const;
+  memory::Breakdown memory() const;
+  memory::Stats stats() const;
+  std::size_t plans() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Whether compile() traces a function on this thread.
+bool is_traced() noexcept;
+
+}  // namespace detail
+
+// A function that runs as a plan. A handle: copies share plans and memory, which go with the last
+// of them.
+template <class Function>
+class CompiledStep {
+ public:
+  CompiledStep(Function function, const CompileOptions& options, CallSite site)
+      : function_(std::make_shared<Function>(std::move(function))), calls_(options, site) {}
+
+  // Computes function(arguments...). The first call for each set of shapes and dtypes traces the
+  // function and plans its memory; the others run that plan. Calls of several threads take turns.
+  //
+  // When it throws, the call has not happened: parameters, slots, gradients and random state are as
+  // before. Throws what the function throws while it is traced; Error for an argument that holds
+  // nothing, is symbolic, is on another device than the first call's, or has a history (unless it
+  // is a leaf, or under NoGrad), and if tensors made by the function are still held outside after
+  // it; OutOfMemory.
+  template <class... Arguments>
+  auto operator()(const Arguments&... arguments) const {
+    using Result = ResultOf<Arguments...>;
+    if (detail::is_traced()) return static_cast<Result>((*function_)(arguments...));
+    if constexpr (std::is_void_v<Result>)
+      calls_.run(listed(arguments...), recorded(arguments...));
+    else
+      return detail::result_of<Result>(calls_.run(listed(arguments...), recorded(arguments...)));
+  }
+
+  // Memory that a call with such arguments takes from the step's pool, without making it. Values do
+  // not matter. Throws as a call does.
+  template <class... Arguments>
+  memory::Plan plan(const Arguments&... arguments) const {
+    return calls_.plan(listed(arguments...), recorded(arguments...));
+  }
+
+  // Bytes that the step holds itself, and those of the tensors that it refers to.
+  memory::Breakdown memory() const { return calls_.memory(); }
+  // Statistics of the step's pool.
+  memory::Stats stats() const { return calls_.stats(); }
+  // Number of plans kept: one for each set of shapes, dtypes and other arguments.
+  std::size_t plans() const { return calls_.plans(); }
+
+ private:
+  template <class... Arguments>
+  using ResultOf = std::decay_t<std::invoke_result_t<Function&, const Arguments&...>>;
+
+  template <class... Arguments>
+  static detail::CallArguments listed(const Arguments&... arguments) {
+    detail::CallArguments list;
+    (list.add(arguments), ...);
+    return list;
+  }
+  // The function of the tensors alone. Refers to the arguments.
+  template <class... Arguments>
+  detail::CompiledCalls::Function recorded(const Arguments&... arguments) const {
+    return [function = function_, &arguments...](const Tensors& tensors) -> Tensors {
+      const Tensor* next = tensors.begin();
+      std::tuple<decltype(detail::with_tensors(arguments, next))...> given{
+          detail::with_tensors(arguments, next)...};
+      if constexpr (std::is_void_v<ResultOf<Arguments...>>) {
+        std::apply(*function, std::move(given));
+        return {};
+      } else {
+        return detail::list_of(std::apply(*function, std::move(given)));
+      }
+    };
+  }
+
+  std::shared_ptr<Function> function_;
+  detail::CompiledCalls calls_;
+};
+
+// Makes a function of tensors, written as for eager, run as a graph does: in one arena, whose size
+// is known before it runs.
+//
+//   auto step = compile([&](Tensor x, Tensor y) {
+//     return adam.minimize(softmax_cross_entropy(model(x), y), params);
+//   });
+//   for (auto [x, y] : batches) Tensor loss = step(x, y);
+//
+// The function itself runs once for each set of shapes and dtypes of its tensor arguments, to be
+// traced; what it reads of the program then stays as it was: a number of the host is frozen, as is
+// a branch on it. What it does to tensors is done in every call: parameters and other captured
+// tensors are updated in place, and gradients of leaves are left as its lines leave them.
+//
+// It takes tensors, lists of tensors, and values that == compares, which belong to the key of a
+// trace; it returns tensors (one, a list, an array, a pair or a tuple), or nothing. Results have no
+// history: using one in a loss is an Error. Reading a value inside is an Error too. Random numbers
+// are those that its lines would have drawn from the thread's generator.
+template <class Function>
+CompiledStep<std::decay_t<Function>> compile(Function&& function,
+                                             const CompileOptions& options = {},
+                                             CallSite site = CallSite::here()) {
+  return {std::forward<Function>(function), options, site};
+}
+
+}  // namespace ebb

@@ -1,0 +1,394 @@
+// Compiled steps do what their lines do eagerly.
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ebb/ebb.h"
+#include "ebb/tests/bytes.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
+#include "ebb/tests/infinity.h"
+#include "ebb/tests/line.h"
+
+namespace ebb::tests {
+namespace {
+
+// A model with everything that a step may change, and what programs keep beside it.
+struct TrainedModel {
+  explicit TrainedModel(const Device& device)
+      : params(device, Seed{7}),
+        hidden(params.scope("hidden"), 6, 8, Activation::tanh),
+        norm(params.scope("norm"), 8),
+        out(params.scope("out"), 8, 3),
+        average(params.scope("hidden")),
+        seen(Tensor::zeros({}, DType::f32, device)) {}
+
+  Tensor scores(const Tensor& x, Phase phase = Phase::training) const {
+    return out(dropout(norm(hidden(x), phase), 0.25, phase));
+  }
+  Tensor loss(const Tensor& x, const Tensor& y) const {
+    return softmax_cross_entropy(scores(x), y);
+  }
+
+  Parameters params;
+  models::Dense hidden;
+  models::BatchNorm norm;
+  models::Dense out;
+  optim::MovingAverage average;
+  Tensor seen;  // a captured tensor that steps update
+};
+
+// What programs write in a step; some leave a gradient for the next.
+struct Loop {
+  const char* name;
+  std::function<Tensors(TrainedModel&, const Tensor& x, const Tensor& y)> step;
+};
+
+const std::vector<Loop>& loops() {
+  static const optim::Adam adam(
+      {.learning_rate = optim::cosine(1e-2, {.warm_up = 2, .steps = 20})});
+  static const std::vector<Loop> all = {
+      {"minimize",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         return {adam.minimize(m.loss(x, y), m.params)};
+       }},
+      {"backward, step, zero_grad",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         const Tensor loss = m.loss(x, y);
+         loss.backward();
+         adam.step(m.params);
+         m.params.zero_grad();
+         return {loss};
+       }},
+      {"two passes, clipped gradients, several results",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         const Tensor loss = m.loss(x, y);
+         loss.backward();
+         mean(square(m.hidden(x))).backward();
+         Tensors gradients;
+         for (const Tensor& parameter : m.params.tensors()) gradients.push_back(parameter.grad());
+         const optim::ClippedGradients clipped = optim::clip_by_global_norm(gradients, 0.1);
+         adam.apply(clipped.gradients, m.params);
+         m.params.zero_grad();
+         return {loss, clipped.norm, Tensor(), m.hidden(x)};
+       }},
+      {"gradients that add up over calls",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         const Tensor loss = m.loss(x, y);
+         loss.backward();
+         return {loss};
+       }},
+      {"an accumulator",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         const optim::Accumulator accumulator(adam, {.samples = 9});
+         return {accumulator.minimize(m.loss(x, y), m.params, rows(y))};
+       }},
+      {"two optimizers, an average, a counter",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         const Tensor first = adam.minimize(m.loss(x, y), m.params.scope("out"));
+         const Tensor second = optim::Sgd({.learning_rate = 0.1, .momentum = 0.9})
+                                   .minimize(m.loss(x, y), m.params.scope("hidden"));
+         m.average.update();
+         add_assign(m.seen, cast(rows(y), DType::f32));
+         return {first, second, m.seen};
+       }},
+      {"recompute and gradients of gradients",
+       [](TrainedModel& m, const Tensor& x, const Tensor& y) -> Tensors {
+         const Tensor h = recompute(
+             [&](const Tensor& in) { return dropout(m.hidden(in), 0.5, Phase::training); }, x);
+         const Tensor mixed = (x + uniform_like(x)).with_grad();
+         const Tensor slope = gradients(sum(m.hidden(mixed)), {mixed}, {.create_graph = true})[0];
+         return {adam.minimize(softmax_cross_entropy(m.out(h), y) + mean(square(slope)), m.params)};
+       }},
+  };
+  return all;
+}
+
+Tensors rows_of(int i, const Device& device) {
+  const std::int64_t rows = i % 3 == 2 ? 2 : 4;
+  std::vector<float> x;
+  std::vector<std::int32_t> y;
+  for (std::int64_t k = 0; k < rows * 6; ++k)
+    x.push_back(0.1f * static_cast<float>((k * 7 + i) % 11));
+  for (std::int64_t k = 0; k < rows; ++k) y.push_back(static_cast<std::int32_t>((k + i) % 3));
+  return {Tensor::from(x, {rows, 6}, device), Tensor::from(y, {rows}, device)};
+}
+
+using Values = std::map<std::string, std::vector<std::byte>>;
+
+void add_state(Values& values, const Parameters& params, const std::string& prefix) {
+  for (const auto* list : {&params.entries(), &params.states(), &params.slots()})
+    for (const auto& [name, tensor] : *list) values[prefix + name] = bytes_of(tensor);
+  for (const auto& [name, tensor] : params.entries())
+    if (tensor.grad().defined()) values[prefix + "gradient of " + name] = bytes_of(tensor.grad());
+}
+
+// Runs a loop whose surroundings change meanwhile; returns all that it computes and leaves.
+Values run(const Loop& loop, bool compiled, bool passes = false) {
+  const Device device = Device::cpu();
+  set_seed(Seed{5});
+  TrainedModel model(device);
+  const auto body = [&](const Tensor& x, const Tensor& y) { return loop.step(model, x, y); };
+  const auto traced = compile(body, {.passes = passes});
+  Values values;
+  for (int i = 0; i < 8; ++i) {
+    const std::string at = std::to_string(i) + ' ';
+    if (i == 3) model.params.scope("norm").set_trainable(false);
+    if (i == 5) model.params.scope("norm").set_trainable(true);
+    if (i == 6)
+      optim::Lion({.learning_rate = 1e-3})
+          .minimize(model.loss(rows_of(0, device)[0], rows_of(0, device)[1]), model.params);
+    if (i == 7) model.params.zero_grad();
+    const Tensors in = rows_of(i, device);
+    const Tensors results = compiled ? traced(in[0], in[1]) : body(in[0], in[1]);
+    for (const Tensor& result : results)
+      values[at + std::to_string(values.size())] =
+          result.defined() ? bytes_of(result) : std::vector<std::byte>();
+    values[at + "draw"] = bytes_of(uniform({1}, {.device = device}));
+    add_state(values, model.params, at);
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a compiled step computes, draws and leaves what its lines do, bit for bit") {
+  for (const Loop& loop : loops()) {
+    CAPTURE(loop.name);
+    const Values eager = run(loop, false), compiled = run(loop, true);
+    CHECK(eager.size() == compiled.size());
+    for (const auto& [name, bytes] : eager) {
+      CAPTURE(name);
+      REQUIRE(compiled.contains(name));
+      REQUIRE(compiled.at(name) == bytes);
+    }
+    run(loop, true, true);
+  }
+}
+
+TEST_CASE("a compiled step refuses what it could not repeat, with the line") {
+  const Device device = Device::cpu();
+  TrainedModel model(device);
+  const optim::Sgd sgd({.learning_rate = 0.1});
+  const Tensor x = rows_of(0, device)[0];
+  const Tensor scale = Tensor::full({}, 2, DType::f32, device);
+  const Device other = own_test_device();
+  const Tensor elsewhere = Tensor::full({}, 2, DType::f32, other);
+  Tensor kept;
+  Graph graph;
+  const Tensor symbolic = graph.placeholder("x", DType::f32, {4, 6});
+  const Tensor with_history = model.hidden(x) * 2;
+
+  struct Refused {
+    std::function<Tensor(const Tensor&)> function;
+    Tensor argument;
+    const char* text;
+  };
+  const std::vector<Refused> all = {
+      {[](const Tensor& in) { return in * sum(in).item<float>(); }, x, "[item] uses a value"},
+      {[&](const Tensor& in) { return in * scale.item<float>(); }, x, "[item] uses a value"},
+      {[](const Tensor& in) { return in * static_cast<double>(in.to_vector<float>()[0]); }, x,
+       "[to_vector] uses a value"},
+      {[](const Tensor& in) { return metrics::rmse(in, in) > 0 ? in : -in; }, x, "uses a value"},
+      {[&](const Tensor& in) { return model.params.save("never.safetensors"), in; }, x,
+       "[save] uses a value"},
+      {[&](const Tensor& in) { return in * elsewhere; }, x, "and the compiled step runs on"},
+      {[&](const Tensor& in) { return in * elsewhere.to(device); }, x, "which runs on one device"},
+      {[&](const Tensor& in) { return in * Tensor::zeros({6}, DType::f32, other); }, x,
+       "and the compiled step runs on"},
+      {[](const Tensor& in) { return set_seed(Seed{1}), in * uniform_like(in); }, x,
+       "set_seed() within a compiled step"},
+      {[&](const Tensor& in) { return kept = tanh(in), in * 2; }, x,
+       "[tanh] a tensor made by a compiled step is still held"},
+      {[&](const Tensor& in) { return add_assign(in, 1), in; }, x, "cannot be updated in place"},
+      {[&](const Tensor& in) { return matmul(in, in); }, x, "[matmul]"},
+      {[&](const Tensor& in) { return in * sum(with_history); }, x, "would freeze"},
+      {[&](const Tensor& in) { return sgd.minimize(sum(in), model.params), in; }, x,
+       "depends on none of the"},
+      {[](const Tensor& in) { return in; }, Tensor(), "[compile] argument 1 of 1 holds nothing"},
+      {[](const Tensor& in) { return in; }, symbolic, "[compile] argument 1 of 1 has no values"},
+      {[](const Tensor& in) { return in; }, with_history, "with a history"},
+  };
+  for (const Refused& refused : all) {
+    CAPTURE(refused.text);
+    const auto step = compile(refused.function);
+    CHECK(why_not_thrown_at<Error>(
+              __FILE__ ":", [&] { step(refused.argument); }, refused.text) == "");
+    CHECK(step.plans() == 0);
+    kept = Tensor();
+  }
+  const auto step = compile([](const Tensor& in) { return in * 2; });
+  step(x);
+  CHECK_ERROR(step(x.to(other)), Error, "but this step runs on");
+  CHECK_ERROR(recompute([&](const Tensor& in) { return step(in); }, model.hidden(x)), Error,
+              "use recompute() inside the step");
+}
+
+TEST_CASE("using a compiled result in a loss is an error, and detach() makes it a constant") {
+  const Device device = Device::cpu();
+  TrainedModel model(device);
+  const Tensor x = rows_of(0, device)[0];
+  const auto features = compile([&](const Tensor& in) { return tanh(model.hidden(in)); });
+  const auto loss_of = compile([&](const Tensor& in) { return mean(square(model.hidden(in))); });
+  const auto doubled = compile([&](const Tensor& in) { return in * 2; });
+
+  CHECK_ERROR_HERE(loss_of(x).backward(), Error, "result of a compiled step");
+  CHECK_ERROR_HERE((loss_of(x) * 2 + 1).backward(), Error, "result of a compiled step");
+  CHECK_ERROR_HERE(model.out(features(x)), Error, "result of a compiled step");
+  CHECK_ERROR(loss_of(features(x)), Error, "with a history");
+  mean(model.out(features(x).detach())).backward();
+  mean(model.out(doubled(features(x).detach()))).backward();  // doubled() reads no leaf
+  const NoGrad no_grad;
+  CHECK_NOTHROW(model.out(features(x)));
+}
+TEST_CASE("a call that is refused has not happened, and the next goes on") {
+  const Device device = Device::cpu();
+  const Loop& loop = loops().back();
+  for (const bool nan : {false, true}) {
+    CAPTURE(nan);
+    const auto values_of = [&](bool refuses) {
+      set_seed(Seed{5});
+      TrainedModel model(device);
+      const auto step =
+          compile([&](const Tensor& x, const Tensor& y) { return loop.step(model, x, y); });
+      Values before, after;
+      for (int i = 0; i < 3; ++i) {
+        const Tensors in = rows_of(i, device);
+        if (refuses) {
+          before.clear(), after.clear();
+          add_state(before, model.params, "");
+          if (nan) {
+            const Tensor bad = in[0] * kNaN;
+            const DetectNan detect;
+            CHECK_THROWS_AS(step(bad, in[1]), NotANumber);
+          } else {
+            memory::release_cached(device);
+            memory::set_limit(device, memory::stats(device).reserved.current);
+            CHECK_THROWS_AS(step(in[0], in[1]), OutOfMemory);
+            memory::set_limit(device, std::nullopt);
+          }
+          add_state(after, model.params, "");
+          CHECK(before == after);
+        }
+        step(in[0], in[1]);
+      }
+      add_state(after, model.params, "end ");
+      return after;
+    };
+    const Values plain = values_of(false);
+    Values refused = values_of(true);
+    for (const auto& [name, bytes] : plain)
+      if (name.starts_with("end ")) CHECK(refused.at(name) == bytes);
+  }
+}
+
+TEST_CASE("a plan is kept for each set of arguments, the least recently used goes") {
+  const Device device = Device::cpu();
+  int traces = 0;
+  const auto step = compile(
+      [&](const Tensor& x, const std::string& how, int times) {
+        ++traces;
+        Tensor y = x;
+        for (int i = 0; i < times; ++i) y = how == "add" ? y + 1 : y * 2;
+        return std::pair(y, sum(y));
+      },
+      {.max_plans = 2});
+  const auto value = [&](std::int64_t n, const char* how, int times, DType dtype = DType::f32) {
+    return step(Tensor::full({n}, 3, dtype, device), how, times).second.item<float>();
+  };
+  CHECK(value(2, "add", 1) == 8);
+  CHECK(value(2, "add", 1) == 8);
+  CHECK(traces == 1);
+  CHECK(value(2, "double", 3) == 48);
+  CHECK(value(2, "add", 1) == 8);
+  CHECK(traces == 2);
+  CHECK(value(3, "add", 1) == 12);  // the doubling goes
+  CHECK(value(2, "add", 1) == 8);
+  CHECK(traces == 3);
+  CHECK(value(2, "double", 3) == 48);
+  CHECK(value(2, "double", 3, DType::i32) == 48);
+  CHECK(traces == 5);
+  CHECK(step.plans() == 2);
+}
+
+TEST_CASE("a compiled step holds its arena alone, tells what it takes, and gives it back") {
+  const Device device = Device::cpu();
+  const std::size_t before = memory::stats(device).allocated.current;
+  {
+    TrainedModel model(device);
+    const optim::Adam adam;
+    const Tensors in = rows_of(0, device);
+    const auto body = [&](const Tensor& x, const Tensor& y) {
+      return adam.minimize(model.loss(x, y), model.params);
+    };
+    body(in[0], in[1]);  // makes the slots
+    memory::PeakScope eager(device);
+    const std::size_t held = memory::stats(device).allocated.current;
+    body(in[0], in[1]);
+    {
+      const auto step = compile(body);
+      const memory::Plan plan = step.plan(in[0], in[1]);
+      CHECK(memory::stats(device).allocated.current == held);
+      memory::PeakScope compiled(device);
+      step(in[0], in[1]);
+      step(in[0], in[1]);
+      CHECK(step.memory().total_bytes == plan.peak_bytes);
+      CHECK(step.memory().captured_bytes == plan.captured_bytes);
+      CHECK(plan.captured_bytes > 0);
+      CHECK(step.stats().allocated.peak == plan.peak_bytes);
+      CHECK(memory::stats(device).allocated.current == held + plan.peak_bytes);
+      CHECK(compiled.bytes() <= eager.bytes());
+    }
+    CHECK(memory::stats(device).allocated.current == held);
+  }
+  CHECK(memory::stats(device).allocated.current == before);
+}
+
+TEST_CASE("threads take turns in one step, and a step within a step is traced into it") {
+  const Device device = Device::cpu();
+  const Tensor count = Tensor::zeros({}, DType::f32, device);
+  int traces = 0;
+  const auto inner = compile([&](const Tensor& x) {
+    ++traces;
+    add_assign(count, 1);
+    return x + count;
+  });
+  const auto outer = compile([&](const Tensor& x) { return inner(x) + inner(x); });
+  const Tensor one = Tensor::full({}, 1, DType::f32, device);
+  CHECK(outer(one).item<float>() == 5);
+  CHECK(traces == 2);
+  CHECK(inner.plans() == 0);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) outer(one);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(count.item<float>() == 302);
+  CHECK(traces == 2);
+}
+
+TEST_CASE("a captured tensor keeps its identity: what changes outside is seen inside") {
+  const Device device = Device::cpu();
+  TrainedModel model(device);
+  const Tensor rate = Tensor::full({}, 0.5, DType::f64, device);
+  const optim::Sgd sgd{optim::LearningRate(rate)};
+  const auto step =
+      compile([&](const Tensor& x) { return sgd.minimize(sum(model.hidden(x)), model.params); });
+  const auto evaluate = compile([&](const Tensor& x) { return sum(model.hidden(x)); });
+  const Tensor x = rows_of(0, device)[0];
+  for (int i = 0; i < 3; ++i) {
+    const NoGrad no_grad;
+    assign(model.params["hidden.bias"], Tensor::full({8}, 0.1 * i, DType::f32, device));
+    CHECK(bytes_of(evaluate(x)) == bytes_of(sum(model.hidden(x))));
+  }
+  step(x);
+  const auto before = bytes_of(model.params["hidden.weight"]);
+  assign(rate, Tensor::zeros({}, DType::f64, device));
+  step(x);
+  CHECK(bytes_of(model.params["hidden.weight"]) == before);
+}
+
+}  // namespace ebb::tests
