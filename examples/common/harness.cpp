@@ -210,16 +210,24 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
         ->type_name("N");
   };
   const auto choice = [&](const char* option, std::string& value, const char* help,
-                          const std::string& one, const std::string& other) {
-    const auto is_one = [=](const std::string& text) { return text == one || text == other; };
+                          const std::vector<std::string>& words) {
+    const auto is_one = [=](const std::string& text) {
+      return std::ranges::find(words, text) != words.end();
+    };
+    std::string all;
+    for (const std::string& word : words)
+      all += (all.empty() ? "" : word == words.back() ? " or " : ", ") + word;
     app.add_option(option, value, help)
-        ->check(takes(one + " or " + other, is_one))
+        ->check(takes(all, is_one))
         ->capture_default_str()
         ->type_name("WORD");
   };
   if (chooses)
-    choice("--model", options.model, "lstm (sunspots) or mlp (handwritten digits)", "lstm", "mlp");
-  if (!program.compares) choice("--mode", mode, "graph (in a session) or eager", "graph", "eager");
+    choice("--model", options.model, "lstm (sunspots) or mlp (handwritten digits)",
+           {"lstm", "mlp"});
+  if (!program.compares)
+    choice("--mode", mode, "graph (in a session), eager or compiled (a traced step)",
+           {"graph", "eager", "compiled"});
   const CLI::Option* const device =
       app.add_option("--device", device_name,
                      "cpu, cuda, cuda:N, sim:PROFILE:SIZE (sim:h200:141GiB);\n"
@@ -251,7 +259,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
 
   if (!parse(app, argc, argv)) return {};
 
-  options.mode = mode == name(Mode::eager) ? Mode::eager : Mode::graph;
+  options.mode = *std::ranges::find(kModes, mode, [](Mode each) { return name(each); });
   if (options.batch % options.accumulate != 0)
     throw BadArguments("--accumulate " + std::to_string(options.accumulate) +
                        " does not divide --batch " + std::to_string(options.batch));

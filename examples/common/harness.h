@@ -1,5 +1,6 @@
 // The programs' harness: arguments, exit codes, and the predicted and measured peak.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -60,9 +61,12 @@ auto run_predicted(const Arguments& arguments, const Train& train) {
   return result;
 }
 
-enum class Mode { graph, eager };
+enum class Mode { graph, eager, compiled };
+inline constexpr std::array kModes = {Mode::graph, Mode::eager, Mode::compiled};
 
-constexpr const char* name(Mode mode) noexcept { return mode == Mode::graph ? "graph" : "eager"; }
+constexpr const char* name(Mode mode) noexcept {
+  return mode == Mode::graph ? "graph" : mode == Mode::eager ? "eager" : "compiled";
+}
 
 // The arguments of train_lstm, train_mlp and compare_memory.
 struct Options : Arguments {
@@ -90,7 +94,7 @@ struct Program {
   std::string name;
   std::string purpose;
   std::string model;      // "": --model chooses
-  bool compares = false;  // runs both modes, so that none is chosen
+  bool compares = false;  // runs all modes, so that none is chosen
 };
 
 // The main of a program with options, with the exit codes of run_example.

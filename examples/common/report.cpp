@@ -18,7 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kModes = {Mode::graph, Mode::eager};
 using Trainings = std::array<Training, kModes.size()>;
 
 Json to_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
@@ -77,7 +76,7 @@ void print_baselines(const Problem& problem) {
     std::printf("  beside %s: %.4f\n", baseline.name.c_str(), baseline.metric);
 }
 
-Trainings measure_both(memory::Comparison& comparison, const Problem& problem, Options options) {
+Trainings measure_all(memory::Comparison& comparison, const Problem& problem, Options options) {
   Trainings trainings;
   for (std::size_t i = 0; i < kModes.size(); ++i) {
     options.mode = kModes[i];
@@ -96,40 +95,39 @@ void print_quality(const Problem& problem, const Trainings& trainings,
   print_baselines(problem);
 
   double worst = 0;
-  const std::vector<double>&a = comparison.results()[0].losses, &b = comparison.results()[1].losses;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = std::max(worst, std::abs(a[i] - b[i]) / std::abs(a[i]));
+  const std::vector<double>& first = comparison.results()[0].losses;
+  for (const memory::Measurement& result : comparison.results())
+    for (std::size_t i = 0; i < std::min(first.size(), result.losses.size()); ++i)
+      worst = std::max(worst, std::abs(first[i] - result.losses[i]) / std::abs(first[i]));
   if (worst == 0)
-    std::printf("The losses of both modes are equal, bit for bit, in all %zu steps.\n", a.size());
+    std::printf("The losses of all modes are equal, bit for bit, in all %zu steps.\n",
+                first.size());
   else
-    std::printf("The losses of both modes differ by at most %.1g of their value.\n", worst);
+    std::printf("The losses of the modes differ by at most %.1g of their value.\n", worst);
 }
 
 // Prints the peaks of a step without and with accumulation, and the change.
 void print_accumulation(const Options& options, const memory::Comparison& without,
                         const memory::Comparison& with) {
   const bool simulated = without.device().is_simulated();
-  const auto row = [&](const char* label, const auto& cell) {
-    std::printf("%-24s", label);
-    for (std::size_t i = 0; i < kModes.size(); ++i) {
-      const memory::Measurement &a = without.results()[i], &b = with.results()[i];
-      std::printf("%14s", cell(a.predicted.step_peak_bytes, b.predicted.step_peak_bytes).c_str());
-      if (!simulated)
-        std::printf("%14s", cell(a.measured.step_peak_bytes, b.measured.step_peak_bytes).c_str());
-    }
-    std::printf("\n");
-  };
-  const int width = simulated ? 14 : 28;
   std::printf("\nWhat accumulating over %lld micro-batches of %lld samples does to that peak\n\n",
               static_cast<long long>(options.accumulate),
               static_cast<long long>(options.micro_batch()));
-  std::printf("%-24s%*s%*s\n%-24s", "", width, "graph", width, "eager", "");
-  for (std::size_t i = 0; i < kModes.size(); ++i)
-    std::printf("%14s%s", "predicted", simulated ? "" : "      measured");
+  const int width = simulated ? 14 : 28;
+  std::printf("%-10s%*s%*s%14s\n%-10s", "", width, "without", width, "with", "change", "");
+  for (int i = 0; i < 2; ++i) std::printf("%14s%s", "predicted", simulated ? "" : "      measured");
   std::printf("\n");
-  row("peak in a step, without", [](std::size_t a, std::size_t) { return memory::figure(a); });
-  row("peak in a step, with", [](std::size_t, std::size_t b) { return memory::figure(b); });
-  row("change", [](std::size_t a, std::size_t b) { return memory::change_figure(a, b); });
+  for (std::size_t i = 0; i < kModes.size(); ++i) {
+    const memory::Measurement &a = without.results()[i], &b = with.results()[i];
+    std::printf("%-10s", name(kModes[i]));
+    for (const memory::Measurement* each : {&a, &b}) {
+      std::printf("%14s", memory::figure(each->predicted.step_peak_bytes).c_str());
+      if (!simulated) std::printf("%14s", memory::figure(each->measured.step_peak_bytes).c_str());
+    }
+    std::printf(
+        "%14s\n",
+        memory::change_figure(a.predicted.step_peak_bytes, b.predicted.step_peak_bytes).c_str());
+  }
 }
 
 }  // namespace
@@ -157,7 +155,7 @@ void compare_and_report(const Options& options) {
   Options whole = options;
   whole.accumulate = 1;
   memory::Comparison comparison(options.device);
-  const Trainings trainings = measure_both(comparison, problem, whole);
+  const Trainings trainings = measure_all(comparison, problem, whole);
   comparison.print();
   print_quality(problem, trainings, comparison);
 
@@ -165,7 +163,7 @@ void compare_and_report(const Options& options) {
   if (options.accumulate > 1) {
     Options once = options;
     once.epochs = 1;  // its steps are all alike
-    measure_both(accumulated, problem, once);
+    measure_all(accumulated, problem, once);
     print_accumulation(options, comparison, accumulated);
   }
 

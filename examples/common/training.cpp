@@ -18,6 +18,7 @@
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/eager/no_grad.h"
+#include "ebb/graph/compile.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/classifier.h"
 #include "ebb/models/forecaster.h"
@@ -358,6 +359,7 @@ Training train_as_graph(const Run& run) {
   return training;
 }
 
+// Eagerly, or with the same lines compiled.
 Training train_eagerly(const Run& run) {
   const Problem& problem = run.problem;
   const Options& options = run.options;
@@ -379,6 +381,10 @@ Training train_eagerly(const Run& run) {
                   const DataLoader& batches) { params.save(file, batches); },
       .load = [&](const std::string& file, DataLoader& batches) { params.load(file, batches); }};
   if (updates.leaves_rest()) steps.flush = [&] { updates.flush(params); };
+  if (options.mode == Mode::compiled) {
+    steps.train = compile(std::move(steps.train));
+    steps.predict = compile(std::move(steps.predict));
+  }
   Training training = train_epochs(run, steps);
   run.mark(kTrained);
   training.parameters = params.count();

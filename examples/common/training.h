@@ -1,4 +1,4 @@
-// The problems that the bundled models learn, and their training in either mode.
+// The problems that the bundled models learn, and their training in each mode.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ struct Training {
   std::optional<SessionFigures> session;  // in graph mode
 };
 
-// Name of the moment that both modes mark after the last epoch.
+// Name of the moment that all modes mark after the last epoch.
 inline constexpr const char* kTrained = "after training";
 
 // Trains in the mode of the options, for the comparison: first on the twin of its device, then on

@@ -19,6 +19,7 @@ namespace {
 using namespace ebb;
 
 #include "ebb_docs/README_2.inc"
+#include "ebb_docs/compile_1.inc"
 
 // Names that the pages' fragments use; each fragment is a function of its own.
 struct Pages {

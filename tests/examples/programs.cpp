@@ -71,7 +71,7 @@ TEST_CASE("a run that fails ends with 1 and says why") {
   CHECK(damaged.code == 1);
   CHECK(holds(damaged, "damaged.csv"));
   CHECK(holds(damaged, "many"));
-  for (const char* mode : {"graph", "eager"}) {
+  for (const char* mode : {"graph", "eager", "compiled"}) {
     const Ended limited = run(std::string("train_lstm --memory-limit 1MiB --mode ") + mode);
     INFO(limited.output);
     CHECK(limited.code == 1);
@@ -204,7 +204,7 @@ TEST_CASE("the bundled trainings run on a GPU, to the losses of the CPU, in the 
   const std::string gpu = "EBB_CUDA_PART=" EBB_EMULATED_PART " ";
   for (const char* program :
        {"train_mlp --epochs 2", "train_lstm --epochs 1 --hidden 16 --length 12"})
-    for (const char* mode : {"graph", "eager"}) {
+    for (const char* mode : {"graph", "eager", "compiled"}) {
       INFO(program << ", " << mode);
       const auto train = [&](const std::string& device, const std::string& environment) {
         const Ended ended = run(std::string(program) + " --mode " + mode + " --device " + device +
@@ -263,7 +263,7 @@ TEST_CASE("the figures are written as JSON, alike on the device and on its twin"
     return nlohmann::json::parse(std::ifstream("figures.json"));
   };
   const nlohmann::json real = figures("cpu"), twin = figures("sim:cpu:8GiB");
-  for (const char* mode : {"graph", "eager"}) {
+  for (const char* mode : {"graph", "eager", "compiled"}) {
     const nlohmann::json& one = real.at(mode);
     CHECK(one.at("model") == "lstm");
     CHECK(one.at("mode") == mode);

@@ -78,7 +78,7 @@ TEST_CASE("the forecaster is as good as an autoregression of order 24, but for w
   check_prediction(graph);
 }
 
-TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cut or whole") {
+TEST_CASE("all modes train alike bit for bit, on one thread and on two, cut or whole") {
   for (const char* model : {"lstm", "mlp"})
     for (const std::int64_t accumulate : {1, 4}) {
       Options options = defaults_here(model);
@@ -87,10 +87,12 @@ TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cu
       const Problem problem = make_problem(options);
       const Run graph = run(problem, options, Mode::graph);
       const Run eager = run(problem, options, Mode::eager);
-      check_prediction(graph);
-      check_prediction(eager);
-      CHECK(graph.measurement.losses.size() > 20);
-      CHECK(graph.measurement.losses == eager.measurement.losses);
+      const Run compiled = run(problem, options, Mode::compiled);
+      for (const Run* each : {&graph, &eager, &compiled}) {
+        check_prediction(*each);
+        CHECK(each->measurement.losses.size() > 20);
+        CHECK(each->measurement.losses == eager.measurement.losses);
+      }
       for (const int threads : {1, 2}) {
         const Threads scope(threads);
         CHECK(run(problem, options, Mode::eager).measurement.losses == eager.measurement.losses);
@@ -102,7 +104,7 @@ TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
   Options options = defaults_here("lstm");
   options.epochs = 1;
   const Problem problem = make_problem(options);
-  for (const Mode mode : {Mode::graph, Mode::eager}) {
+  for (const Mode mode : kModes) {
     options.accumulate = 1;
     const std::size_t whole = run(problem, options, mode).measurement.measured.step_peak_bytes;
     options.accumulate = 4;
@@ -114,7 +116,7 @@ TEST_CASE("a device that is simulated predicts what the real one takes") {
   Options options = defaults_here("lstm");
   options.epochs = 1;
   const Problem problem = make_problem(options);
-  for (const Mode mode : {Mode::graph, Mode::eager}) {
+  for (const Mode mode : kModes) {
     options.device = Device::cpu();
     const Run real = run(problem, options, mode);
     options.device = Device::parse("sim:cpu:1GiB");
@@ -128,7 +130,7 @@ TEST_CASE("a device that is simulated predicts what the real one takes") {
 TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that was not") {
   const ebb::tests::TemporaryFolder folder;
   for (const char* model : {"lstm", "mlp"})
-    for (const Mode mode : {Mode::graph, Mode::eager})
+    for (const Mode mode : kModes)
       for (const std::int64_t accumulate : {1, 4}) {
         Options options = defaults_here(model);
         options.epochs = 3;
@@ -147,7 +149,7 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
           return problem.summarize(mean);
         };
         CHECK_THROWS_WITH(run(cut, saving, mode), "cut");
-        for (const Mode then : {Mode::graph, Mode::eager}) {
+        for (const Mode then : kModes) {
           Options resuming = options;
           resuming.resume = saving.save;
           const Run rest = run(problem, resuming, then);

@@ -49,9 +49,11 @@ void train_eagerly(Device device, const DataSet& digits) {
       adam.step(params);
       params.zero_grad();  // frees them; or adam.minimize(loss, params) for all three lines
     }                      // what this step computed is freed here
-  // Traces this step once per shape and runs it as a graph, which updates the same parameters in
-  // place.
-  // Not yet: compile
+  // The same step, traced once per shape, run as a graph; it updates the same parameters in place.
+  auto step = compile([&](Tensor x, Tensor y) {
+    return adam.minimize(softmax_cross_entropy(model(x), y), params);
+  });
+  for (auto [x, y] : batches) Tensor loss = step(x, y);
   params.save("digits.safetensors");  // values, moments, counts, random state
 }  // parameters, gradients and moments are freed here
 
