@@ -69,6 +69,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
     }
     if (!node && !relief.find(refusal)) state.refuse(request, refusal, nullptr);
   }
+  state.note(Trace::Kind::allocate, nullptr, node, request, state.ledger.published_allocated());
   if (state.is_special()) {
     try {
       state.tell_passed(request);
@@ -87,6 +88,7 @@ void CachingAllocator::free(Block* block, User last_user) noexcept {
   state.ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
   if (state.is_special()) [[unlikely]] {
     state.record(EventKind::free, *block);
+    state.note(Trace::Kind::free, nullptr, block, std::size_t{0});
     state.watchers.sink_to(state.ledger.allocated());
   }
   detail::node_of(block)->set_last_user(last_user);
@@ -105,6 +107,7 @@ void CachingAllocator::recategorise(Block* block, Category category) noexcept {
 ReleaseReport CachingAllocator::release_cached() noexcept {
   AllocatorState& state = *state_;
   const Guard mapping(state.mapping);
+  state.note(Trace::Kind::release_cached, nullptr, nullptr, std::size_t{0});
   const std::size_t of_pools = state.take_refused(kNoLimit, nullptr);
   std::size_t reserved = 0;
   {
@@ -129,6 +132,7 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
 void CachingAllocator::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   AllocatorState& state = *state_;
   const Guard mapping(state.mapping);
+  state.note(Trace::Kind::set_limit, nullptr, nullptr, reserved_bytes.value_or(kNoLimit));
   const auto excess = [&] {
     const std::size_t reserved = state.ledger.published_reserved();
     return reserved > state.limit ? reserved - state.limit : 0;
@@ -152,6 +156,7 @@ void CachingAllocator::preallocate(std::size_t bytes) {
   const Request request{.bytes = bytes, .purpose = "what the device preallocates"};
   state.obtain(request, nullptr,
                [&](Refusal& refusal) { return state.preallocate(bytes, refusal); });
+  state.note(Trace::Kind::preallocate, nullptr, nullptr, bytes);
 }
 
 std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexcept {
@@ -172,7 +177,9 @@ Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunctio
   return Watch(std::move(watcher));
 }
 
-bool CachingAllocator::is_watched() const noexcept { return state_->is_special(); }
+bool CachingAllocator::is_watched() const noexcept {
+  return state_->watched.load(std::memory_order_relaxed);
+}
 
 Stats CachingAllocator::stats() const { return state_->stats(nullptr); }
 
@@ -233,9 +240,17 @@ bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
   return true;
 }
 
+void CachingAllocator::set_trace(std::shared_ptr<Trace> trace) {
+  const Guard guard(state_->lock);
+  std::swap(state_->trace, trace);
+  state_->set_special();
+}
+
 std::unique_ptr<Pool> CachingAllocator::make_pool(std::string name,
                                                   std::optional<std::size_t> limit) {
-  return std::unique_ptr<Pool>(new Pool(*state_, std::move(name), limit));
+  std::unique_ptr<Pool> pool(new Pool(*state_, std::move(name), limit));
+  state_->note(Trace::Kind::make_pool, pool.get(), nullptr, limit.value_or(kNoLimit));
+  return pool;
 }
 
 const Profile& CachingAllocator::profile() const noexcept { return state_->profile; }

@@ -18,6 +18,8 @@
 
 namespace ebb::memory {
 
+class Trace;
+
 /// The only allocator of a device. Every function may be called from any thread.
 ///
 /// Placement is best fit, then the oldest segment, then the lowest offset, and free neighbours are
@@ -83,6 +85,10 @@ class CachingAllocator {
   /// Sets the log that records every event from now on, pools included; null ends it. Returns false
   /// and changes nothing if another log is recording.
   bool set_recorder(std::shared_ptr<EventLog> log);
+
+  /// Sets the trace that gets every call from now on, pools included; null ends it. Nothing may be
+  /// allocated meanwhile.
+  void set_trace(std::shared_ptr<Trace> trace);
 
   /// The pool must be destroyed before the allocator.
   std::unique_ptr<Pool> make_pool(std::string name, std::optional<std::size_t> limit = {});

@@ -42,6 +42,7 @@ Pool::Pool(detail::AllocatorState& allocator, std::string name, std::optional<st
 // Memory that the device did not take back stays in the device's figures.
 Pool::~Pool() {
   close();
+  allocator_.note(Trace::Kind::destroy_pool, this, nullptr, std::size_t{0});
   const Guard mapping(allocator_.mapping);  // threads that take memory away hold it, and are done
                                             // with the pool after this
   for (const auto& [age, holding] : state_->holdings) allocator_.refused_by_device -= holding.pages;
@@ -75,6 +76,8 @@ Block* Pool::allocate(const Request& request, Composition composition, bool may_
     remove_holding(holding);
     throw;
   }
+  allocator_.note(Trace::Kind::allocate_in_pool, this, static_cast<Block*>(&holding), request,
+                  allocator_.ledger.published_allocated(), &holding.composition, may_grow);
   return &holding;
 }
 
@@ -160,7 +163,7 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
 
 bool Pool::grow(Block* block, const Request& request, Composition composition) {
   Holding& holding = holding_of(block);
-  const bool is_here = wake(block);
+  const bool is_here = end_rest(holding);
   if (request.bytes > detail::kMostBytes) allocator_.refuse(request, {}, state_.get());
   const std::size_t bytes = allocator_.profile.rounded(request.bytes);
   const std::size_t pages = allocator_.profile.in_pages(bytes);
@@ -201,6 +204,8 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
     if (is_closed) remove_holding(holding);
     throw;
   }
+  allocator_.note(Trace::Kind::grow, this, block, request, allocator_.ledger.published_allocated(),
+                  &holding.composition);
   return true;
 }
 
@@ -225,17 +230,25 @@ void Pool::shrink_back(Holding& holding, Before&& before) noexcept {
 }
 
 void Pool::free(Block* block) noexcept {
-  if (block) remove_holding(holding_of(block));
+  if (!block) return;
+  allocator_.note(Trace::Kind::free_in_pool, this, block, std::size_t{0});
+  remove_holding(holding_of(block));
 }
 
 void Pool::rest(Block* block) noexcept {
+  allocator_.note(Trace::Kind::rest, this, block, std::size_t{0});
   Holding& holding = holding_of(block);
   if (holding.presence.load(std::memory_order_relaxed) == Presence::held)
     holding.presence.store(Presence::resting, std::memory_order_release);
 }
 
-bool Pool::wake(Block* block) noexcept {
-  Holding& holding = holding_of(block);
+bool Pool::wake(Block* block, std::size_t needed_bytes) noexcept {
+  if (!end_rest(holding_of(block))) return false;
+  allocator_.note(Trace::Kind::wake, this, block, needed_bytes);
+  return true;
+}
+
+bool Pool::end_rest(Holding& holding) noexcept {
   auto presence = Presence::resting;
   if (holding.presence.compare_exchange_strong(presence, Presence::held,
                                                std::memory_order_acquire) ||
@@ -254,6 +267,7 @@ bool Pool::has_memory(const Block* block) const noexcept {
 
 CloseReport Pool::suspend() noexcept {
   const Guard mapping(allocator_.mapping);
+  allocator_.note(Trace::Kind::suspend, this, nullptr, std::size_t{0});
   CloseReport report;
   for (auto& [age, holding] : state_->holdings) {
     const Presence presence = holding.presence.load(std::memory_order_acquire);
@@ -314,6 +328,7 @@ void Pool::resume() {
       for (Holding* each : resumed) remove_holding(*each);
     throw;
   }
+  allocator_.note(Trace::Kind::resume, this, nullptr, std::size_t{0});
   allocator_.tell_passed({.purpose = "a session that was suspended"});
 }
 
@@ -336,10 +351,12 @@ void Pool::preallocate(std::size_t bytes) {
     cushion.target = target;
     return true;
   });
+  allocator_.note(Trace::Kind::preallocate_in_pool, this, nullptr, bytes);
 }
 
 CloseReport Pool::close() noexcept {
   const Guard mapping(allocator_.mapping);
+  allocator_.note(Trace::Kind::close, this, nullptr, std::size_t{0});
   CloseReport report;
   {
     const Guard guard(allocator_.lock);
@@ -376,6 +393,7 @@ Stats Pool::stats() const { return allocator_.stats(state_.get()); }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   std::size_t reserved = 0, limit = 0;
+  allocator_.note(Trace::Kind::set_limit_of_pool, this, nullptr, reserved_bytes.value_or(kNoLimit));
   {
     const Guard guard(allocator_.lock);
     limit = state_->limit = reserved_bytes.value_or(kNoLimit);

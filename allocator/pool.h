@@ -50,7 +50,8 @@ class Pool {
   void rest(Block* block) noexcept;
   /// Ends rest(), without a lock if nothing was taken. False if the memory is away: grow() brings
   /// it back without its contents, at the same address if the device has addresses to reserve.
-  bool wake(Block* block) noexcept;
+  /// `needed_bytes` tells a trace how much the owner would then ask for.
+  bool wake(Block* block, std::size_t needed_bytes = 0) noexcept;
   bool has_memory(const Block* block) const noexcept;
 
   /// Gives all memory back; keeps the addresses for resume() if the device has any to reserve.
@@ -89,6 +90,7 @@ class Pool {
   void provide(detail::Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
                Then&& then);
   void check_open() const;
+  bool end_rest(detail::Holding& holding) noexcept;
   void shrink_back(detail::Holding& holding, Before&& before) noexcept;
   Composition of_one(const Request& request) const;
 

@@ -216,7 +216,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
     }
     row->flush();
   }
-  const NanCheck nan_check = tape_mode().nan_check;
+  const NanCheck nan_check = nan_check_on(runtime);
   if (checks_indices(op, launch.context, runtime, nan_check)) [[unlikely]]
     require_in_range(a, launch.context, runtime, stream);
   const Launched launched = runtime.run(stream, {&launch, 1});
@@ -226,8 +226,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
     throw Error(describe_failure(op, launch.context, launched.status, runtime, stream, a.site));
   }
   if (updates) mark_updated(op, a.inputs);
-  if (nan_check == NanCheck::none || runtime.is_simulated()) return;
-  const std::string found = find_nan(launch.context, nan_check, runtime, stream);
+  if (nan_check == NanCheck::none) return;
+  const std::string found = find_nan(launch.context, nan_check, runtime, stream, a.site);
   if (found.empty()) return;
   tear_updated(op, a.inputs);
   throw NotANumber(message(op.name, found, a.site));

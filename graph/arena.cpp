@@ -8,7 +8,9 @@ namespace ebb::detail {
 
 void Arena::provide(const memory::Plan& plan) {
   if (plan.arena_bytes == 0) return;
-  if (block_ && block_->requested_bytes() >= plan.arena_bytes && pool_.wake(block_)) return;
+  if (block_ && block_->requested_bytes() >= plan.arena_bytes &&
+      pool_.wake(block_, plan.arena_bytes))
+    return;
   const memory::Request request{plan.arena_bytes, memory::Category::activation, plan.peak_tag,
                                 purpose_};
   memory::Composition composition{plan.arena_by_category, plan.arena_holders};

@@ -201,7 +201,8 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
-  const bool one_by_one = poisons_ || checks_indices_ || tape_mode().nan_check != NanCheck::none;
+  const bool one_by_one =
+      poisons_ || checks_indices_ || detail::nan_check_on(runtime_) != NanCheck::none;
   const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
   if (!launched.status.ok()) fail(launched, stream);
   for (const std::uint32_t index : program_.updated_captured) {
@@ -250,7 +251,7 @@ Launched Executable::launch(Stream* stream) {
 
 // Launches step by step, to poison memory after its last use, or to check indices and outputs.
 Launched Executable::launch_one_by_one(Stream* stream) {
-  const NanCheck check = runtime_.is_simulated() ? NanCheck::none : tape_mode().nan_check;
+  const NanCheck check = nan_check_on(runtime_);
   auto dying = program_.arena_lives.begin();
   for (std::size_t now = 0; now < launches_.size(); ++now) {
     launches_[now].context.stream = stream;
@@ -266,7 +267,8 @@ Launched Executable::launch_one_by_one(Stream* stream) {
 }
 
 void Executable::refuse_nan(std::size_t step, NanCheck check, Stream* stream) {
-  const std::string found = find_nan(launches_[step].context, check, runtime_, stream);
+  const CallSite site = program_.steps[step].node->site;
+  const std::string found = find_nan(launches_[step].context, check, runtime_, stream, site);
   if (found.empty()) return;
   tear(step + 1);
   const Node& node = *program_.steps[step].node;

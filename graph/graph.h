@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ebb/core/memory/micro_batch.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tensor.h"
@@ -36,6 +37,16 @@ class Graph {
   // fetches and shapes.
   memory::Plan plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
                     CallSite site = CallSite::here()) const;
+
+  // The largest micro-batch of a batch of `shapes` whose plan reserves at most `limit` (of which a
+  // fraction is of the device's capacity); see memory::MicroBatch for what is promised. Cuts the
+  // open leading axis that the feeds share; accumulate over all rows of the batch for an update
+  // like the whole batch's. Throws Error for feeds without an open leading axis, or with different
+  // numbers of rows; for statistics of a batch (batch_norm in training); for a loss that is a sum
+  // over rows, as far as that can be told; and if not even one row fits, with the bytes it takes.
+  memory::MicroBatch fit_micro_batch(const Tensors& fetches, const FedShapes& shapes,
+                                     const Device& device, memory::Limit limit,
+                                     CallSite site = CallSite::here()) const;
 
   // The number of nodes so far.
   std::size_t size() const noexcept;

@@ -98,7 +98,7 @@ void Session::Impl::save(OpenVariables& open, const std::string& file, const Par
                          const Resumable* loader) {
   if (!parameters) variables.by_name(variables.all, "save");
   const Indices indices = parameters ? variable_indices(*parameters, "save") : variables.indices();
-  if (device.is_simulated())
+  if (device.is_simulated() && !device.runtime().simulation())
     detail::refuse<SimulatedRead>("save",
                                   "the session's device is simulated: there are no values to save");
   if (const std::int64_t random = graph.state().random_state(); !parameters && random >= 0)
@@ -113,8 +113,9 @@ void Session::Impl::save(OpenVariables& open, const std::string& file, const Par
     values.push_back(variables.view(index));
     views.push_back({declaration.name, declaration.spec, values.back().data()});
   }
-  detail::write_checkpoint(
-      file, views, parameters ? detail::RandomState::left_out : detail::RandomState::saved, loader);
+  detail::write_checkpoint(file, views, device,
+                           parameters ? detail::RandomState::left_out : detail::RandomState::saved,
+                           loader);
 }
 
 void Session::Impl::restore(OpenVariables& open, const std::string& file,
@@ -122,7 +123,7 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
   if (!parameters) variables.by_name(variables.all, "restore");
   const Indices indices =
       parameters ? variable_indices(*parameters, "restore", slots) : variables.indices();
-  const safetensors::File checkpoint = detail::open_checkpoint(file);
+  const safetensors::File checkpoint = detail::open_checkpoint(file, device);
   Resumable::Position position;
   if (loader) position = detail::loader_position(checkpoint, file, *loader);
   std::size_t total = 0;

@@ -17,6 +17,7 @@
 #include "ebb/allocator/memory_source.h"
 #include "ebb/allocator/mutex.h"
 #include "ebb/allocator/profile.h"
+#include "ebb/allocator/trace.h"
 
 namespace ebb::memory::detail {
 
@@ -123,11 +124,13 @@ struct AllocatorState {
   std::size_t reserved_by_pools = 0;  // includes the rest of destroyed pools, if the device kept
                                       // any
   std::size_t segments_of_pools = 0;
-  std::atomic<bool> special = false;      // whether any of the following is set; also read without
-                                          // the lock
+  // Whether any of the following is set, and whether any that may call a watch or tell a recorder;
+  // also read without the lock.
+  std::atomic<bool> special = false, watched = false;
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
   std::shared_ptr<EventLog> recorder;
+  std::shared_ptr<Trace> trace;
 
   // Under `lock`.
   /// Counts bytes as reserved if the limits allow it.
@@ -142,8 +145,9 @@ struct AllocatorState {
   void record(EventKind kind, const void* base, std::size_t bytes) noexcept;
   bool fails_now() noexcept;
   void set_special() noexcept {
-    special.store(fail_after.has_value() || watchers.any() || recorder != nullptr,
-                  std::memory_order_relaxed);
+    const bool watches = fail_after.has_value() || watchers.any() || recorder != nullptr;
+    watched.store(watches, std::memory_order_relaxed);
+    special.store(watches || trace != nullptr, std::memory_order_relaxed);
   }
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   /// Bytes available for something new under a limit of `most`: all but the memory of live blocks
@@ -157,6 +161,13 @@ struct AllocatorState {
   BlockNode* serve(BlockNode* node, const Request& request) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;
   void uncount(PoolState& pool, const Holding& holding) noexcept;
+
+  // With or without a lock; the trace is set while nobody asks.
+  template <class... Arguments>
+  void note(Trace::Kind kind, const Arguments&... arguments) noexcept {
+    if (is_special() && trace) [[unlikely]]
+      trace->add(kind, arguments...);
+  }
 
   // Under `mapping`.
   /// Takes a node from the cache, which grows for it, and counts it for the request. Null if the

@@ -1,6 +1,7 @@
 #include "ebb/core/data/host_values.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/tensor/trace.h"
 
 namespace ebb::detail {
@@ -9,9 +10,10 @@ void require_values(const Tensor& tensor, const char* what, const std::string& w
   refuse_while_tracing(what, entry());
   if (!tensor.defined() || tensor.is_symbolic() || is_shape_only(*tensor.impl()))
     refuse(what, which + " has no values: it is " + tensor.to_string());
-  if (tensor.device().is_simulated())
-    refuse<SimulatedRead>(
-        what, which + " has no values, since its device is simulated: it is " + tensor.to_string());
+  const auto simulation = tensor.device().runtime().simulation();
+  if (tensor.device().is_simulated() && !(simulation && simulation->gives_values()))
+    refuse<SimulatedRead>(what, which + " has no values, since its device is simulated: it is " +
+                                    tensor.to_string() + kGiveValues);
   require_whole(*tensor.impl()->storage, what, entry());
 }
 

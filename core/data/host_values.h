@@ -21,7 +21,7 @@ Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
   return tensor;
 }
 
-// Throws if a tensor has no readable values: Error, SimulatedRead.
+// Throws if a tensor has no values for Tensor::to_vector(): Error, SimulatedRead.
 void require_values(const Tensor& tensor, const char* what, const std::string& which);
 
 // Host view of a concrete tensor's values.

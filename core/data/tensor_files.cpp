@@ -31,11 +31,20 @@ TensorsByName load_all(const std::string& name, const Device& device, const char
   return tensors;
 }
 
+// What is read of a simulated tensor is made up, and no file may have it.
+void require_real_values(const Tensor& tensor, const char* what, const std::string& which) {
+  detail::require_values(tensor, what, which);
+  if (tensor.device().is_simulated())
+    detail::refuse<SimulatedRead>(
+        what, which + " has no values to save, since its device is simulated: it is " +
+                  tensor.to_string());
+}
+
 // Host views of tensors, in the form that file writers take.
 struct Views {
   Views(const TensorsByName& tensors, const char* what) {
     for (const auto& [name, tensor] : tensors) {
-      detail::require_values(tensor, what, "'" + name + "'");
+      require_real_values(tensor, what, "'" + name + "'");
       values.push_back(detail::values_of(tensor));
       views.push_back({name, tensor.impl()->spec, values.back().data()});
     }
@@ -54,7 +63,7 @@ Tensor load_npy(const std::string& name, const Device& device, CallSite site) {
 
 void save_npy(const std::string& file, const Tensor& tensor, CallSite site) {
   const detail::CallSiteScope at(site);
-  detail::require_values(tensor, "save_npy", "the tensor");
+  require_real_values(tensor, "save_npy", "the tensor");
   npy::write(file, tensor.impl()->spec, detail::values_of(tensor).data());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
@@ -126,6 +127,22 @@ std::size_t Runtime::limit_bytes() const noexcept {
 
 bool Runtime::fits() const noexcept {
   return !simulated_ || static_cast<const memory::SimulatedSource*>(source_)->fits();
+}
+
+namespace {
+constinit std::mutex simulations;  // read only where a simulated device has no value
+}
+
+std::shared_ptr<detail::Simulation> Runtime::simulation() const noexcept {
+  if (!simulated_) return nullptr;
+  const std::lock_guard lock(simulations);
+  return simulation_;
+}
+
+std::shared_ptr<detail::Simulation> Runtime::set_simulation(
+    std::shared_ptr<detail::Simulation> simulation) noexcept {
+  const std::lock_guard lock(simulations);
+  return std::exchange(simulation_, std::move(simulation));
 }
 
 std::string detail::describe(const Status& status) {

@@ -18,6 +18,7 @@ namespace ebb {
 
 namespace detail {
 class Streams;
+class Simulation;
 // Fills every byte of poisoned memory: NaN in any floating type, an absurd index or count in any
 // other.
 inline constexpr unsigned char kPoison = 0xFF;
@@ -74,6 +75,12 @@ class Runtime final : public detail::Counted {
   std::size_t limit_bytes() const noexcept;
   // Whether requests to a simulated device stayed within its capacity; true on a real one.
   bool fits() const noexcept;
+  // What a prediction gives the program that it runs here in place of values; null without one.
+  // Always null on a real device.
+  std::shared_ptr<detail::Simulation> simulation() const noexcept;
+  // Returns the previous one. On a simulated device only.
+  std::shared_ptr<detail::Simulation> set_simulation(
+      std::shared_ptr<detail::Simulation> simulation) noexcept;
   // Whether memory is filled with NaNs when it is handed out and when its life ends, so that reads
   // too early or too late show. Initially the build's EBB_POISON. Results never change.
   bool poisons() const noexcept { return poisons_ && !simulated_; }
@@ -145,6 +152,7 @@ class Runtime final : public detail::Counted {
     std::size_t capacity_bytes = 0, limit_bytes = 0;
   };
   std::optional<const Original> original_;
+  std::shared_ptr<detail::Simulation> simulation_;  // guarded by a mutex in the source file
   const memory::MemorySource* source_;
   // The allocator is destroyed first, as its source may wait for the backend's work.
   const std::shared_ptr<Backend> backend_;

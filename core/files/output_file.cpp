@@ -25,14 +25,15 @@ std::string another_name(const std::string& name) {
   return name + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
 }
 
+std::string folder_of(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : name.substr(0, slash);
+}
+
 // Makes the rename survive a crash of the machine. Failures are ignored: some file systems cannot
 // sync a folder, and some folders cannot be read, but the file is there all the same.
 void sync_folder_of(const std::string& name) noexcept {
-  const std::size_t slash = name.rfind('/');
-  const std::string folder = slash == std::string::npos ? "."
-                             : slash == 0               ? "/"
-                                                        : name.substr(0, slash);
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = ::open(folder_of(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
@@ -59,6 +60,12 @@ std::string behind_links(const std::string& name) {
   return file.string();
 }
 
+void require_replaceable(const std::string& name) {
+  struct stat status {};
+  if (::stat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    refuse_file(name + ": cannot be written: it is there and not a regular file");
+}
+
 void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {
   const auto* in = static_cast<const char*>(from);
   while (bytes > 0) {
@@ -75,14 +82,22 @@ void write_all(int descriptor, const std::string& name, const void* from, std::s
 }  // namespace
 
 OutputFile::OutputFile(std::string name) : name_(std::move(name)), target_(behind_links(name_)) {
-  struct stat status {};
-  if (::stat(name_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    refuse_file(name_ + ": cannot be written: it is there and not a regular file");
+  require_replaceable(name_);
   do {
     temporary_ = another_name(target_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) fail("cannot be written");
+}
+
+void OutputFile::check(const std::string& name) {
+  const std::string target = behind_links(name);
+  require_replaceable(name);
+  // A file of another name is made beside the target: the folder has to take it.
+  const std::string folder = folder_of(target) + "/.";
+  const bool is_nameable = ::access(another_name(target).c_str(), F_OK) == 0 || errno == ENOENT;
+  if (!is_nameable || ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    fail_for(name, "cannot be written");
 }
 
 OutputFile::~OutputFile() {

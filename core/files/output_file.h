@@ -22,6 +22,8 @@ class OutputFile {
   void seek(std::uint64_t offset);
   // Puts the file in place; no write may follow. Throws FileError.
   void commit();
+  // Throws as the constructor would, but makes no file.
+  static void check(const std::string& name);
 
  private:
   [[noreturn]] void fail(const char* what) const;

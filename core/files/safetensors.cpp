@@ -311,7 +311,15 @@ std::string make_header(std::span<const View> tensors, std::span<const std::uint
 
 }  // namespace
 
-void write(const std::string& file, std::span<const View> tensors, const Metadata& metadata) {
+namespace {
+
+// A file that is yet to be written: its header, and its tensors in the order of their values.
+struct Layout {
+  std::string header;
+  std::vector<std::size_t> order;
+};
+
+Layout lay_out(std::span<const View> tensors, const Metadata& metadata) {
   for (const View& tensor : tensors)
     if (tensor.spec.shape.is_open())
       throw Error("[safetensors] tensor " + in_quotes(tensor.name) + " has the open shape " +
@@ -329,21 +337,45 @@ void write(const std::string& file, std::span<const View> tensors, const Metadat
     at += tensors[i].spec.bytes();
   }
 
-  const std::string header = make_header(tensors, begins, metadata);
+  return {make_header(tensors, begins, metadata), std::move(order)};
+}
+
+}  // namespace
+
+void write(const std::string& file, std::span<const View> tensors, const Metadata& metadata) {
+  const Layout layout = lay_out(tensors, metadata);
   detail::OutputFile out(file);
-  out.write(header.data(), header.size());
-  for (const std::size_t i : order) out.write(tensors[i].values, tensors[i].spec.bytes());
+  out.write(layout.header.data(), layout.header.size());
+  for (const std::size_t i : layout.order) out.write(tensors[i].values, tensors[i].spec.bytes());
   out.commit();
 }
 
-File::File(const std::string& file) : file_(file) {
-  const std::string text = read_header(file_);
+std::string check_write(const std::string& file, std::span<const View> tensors,
+                        const Metadata& metadata) {
+  std::string header = lay_out(tensors, metadata).header;
+  detail::OutputFile::check(file);
+  return header;
+}
+
+File::File(const std::string& file) : file_(std::in_place, file) {
+  const std::string text = read_header(*file_);
   values_at_ = kLengthBytes + text.size();
+  if (const std::string problem = parse(text); !problem.empty())
+    file_->fail("in its header, " + problem);
+  check_places(*file_, entries_, file_->size() - values_at_);
+}
+
+File File::of_header(const std::string& header) {
+  File file;
+  file.parse(std::string_view(header).substr(kLengthBytes));
+  return file;
+}
+
+std::string File::parse(std::string_view header) {
   Parser parser(entries_, metadata_);
-  if (!Json::sax_parse(text.begin(), text.end(), &parser))
-    file_.fail("in its header, " + parser.problem());
-  check_places(file_, entries_, file_.size() - values_at_);
+  if (!Json::sax_parse(header.begin(), header.end(), &parser)) return parser.problem();
   for (std::size_t i = 0; i < entries_.size(); ++i) indices_.emplace(entries_[i].name, i);
+  return {};
 }
 
 const File::Entry* File::find(const std::string& name) const noexcept {
@@ -353,9 +385,10 @@ const File::Entry* File::find(const std::string& name) const noexcept {
 
 void File::read(const std::string& name, void* values) const {
   const Entry* const entry = find(name);
-  if (!entry) file_.fail("has no tensor " + in_quotes(name));
+  if (!file_) throw Error("[safetensors] there is only a header, and no values to read");
+  if (!entry) file_->fail("has no tensor " + in_quotes(name));
   const std::size_t bytes = entry->spec.bytes();
-  file_.read(values_at_ + entry->begin, values, bytes);
+  file_->read(values_at_ + entry->begin, values, bytes);
   if (entry->spec.dtype == DType::boolean) detail::make_booleans(values, bytes);
 }
 

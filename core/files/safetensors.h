@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -28,6 +30,11 @@ struct View {
 // for an open shape, and for a name that is given twice, reserved or not UTF-8.
 void write(const std::string& file, std::span<const View> tensors, const Metadata& metadata = {});
 
+// Throws as write() would before its first byte, and writes nothing. Returns the header that the
+// file would have.
+std::string check_write(const std::string& file, std::span<const View> tensors,
+                        const Metadata& metadata = {});
+
 // An open file whose header is read and checked: sizes, offsets, overlaps, dtypes, duplicate names.
 // Throws FileError that says what is damaged and where.
 class File {
@@ -39,6 +46,8 @@ class File {
   };
 
   explicit File(const std::string& file);
+  // A file of which there is only the header, by check_write(): it has no values to read.
+  static File of_header(const std::string& header);
 
   // In the order of the file's header.
   const std::vector<Entry>& entries() const noexcept { return entries_; }
@@ -49,8 +58,12 @@ class File {
   void read(const std::string& name, void* values) const;
 
  private:
-  detail::InputFile file_;
-  std::uint64_t values_at_ = 0;  // offset in the file at which the values begin
+  File() = default;
+  // Returns the first problem; empty if there is none.
+  std::string parse(std::string_view header);
+
+  std::optional<detail::InputFile> file_;  // none: only the header is there
+  std::uint64_t values_at_ = 0;            // offset in the file at which the values begin
   std::vector<Entry> entries_;
   Metadata metadata_;
   std::unordered_map<std::string, std::size_t> indices_;  // by name

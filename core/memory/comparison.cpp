@@ -11,17 +11,19 @@ namespace ebb::memory {
 
 Comparison::Comparison(const Device& device) : device_(device) {}
 
-void Comparison::measure(std::string name, const Program& program) {
+void Comparison::measure(std::string name, const Program& program, const PredictOptions& options) {
   Measurement result;
   result.name = std::move(name);
   if (!device_.is_simulated()) {
     const Device twin = device_.twin();
     const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
+    const ebb::detail::SimulationScope simulation(twin, options);
     Marks marks(twin);
     program(twin, marks);
     result.predicted = marks.finish();
     result.fits = twin.runtime().fits();
   }
+  const ebb::detail::SimulationScope simulation(device_, options);  // if it is a twin itself
   Marks marks(device_);
   const auto start = std::chrono::steady_clock::now();
   program(device_, marks);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ebb/core/memory/marks.h"
+#include "ebb/core/memory/predict.h"
 
 namespace ebb::memory {
 
@@ -39,9 +40,10 @@ class Comparison {
   explicit Comparison(const Device& device);
 
   // Runs the program on the device's twin for the prediction, then on the device; a simulated
-  // device gets only the second run. The program uses the device it is given. Anything it leaves
-  // allocated counts as held at its end. Throws the program's exception; nothing is added then.
-  void measure(std::string name, const Program& program);
+  // device gets only the second run. Options are those of predict(). The program uses the device it
+  // is given. Anything it leaves allocated counts as held at its end. Throws the program's
+  // exception; nothing is added then.
+  void measure(std::string name, const Program& program, const PredictOptions& options = {});
 
   const Device& device() const noexcept { return device_; }
   const std::vector<Measurement>& results() const noexcept { return results_; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ebb/allocator/trace.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/random/random.h"
@@ -60,13 +62,70 @@ std::vector<Holder> holders(const Device& device, std::size_t most) {
   return allocator_of(device).holders(most);
 }
 
-Prediction predict(const Device& device, const std::function<void(Device)>& program) {
+}  // namespace memory
+
+detail::SimulationScope::SimulationScope(const Device& twin, const memory::PredictOptions& options,
+                                         std::shared_ptr<const Simulation> outer)
+    : twin_(twin),
+      simulation_(twin.is_simulated()
+                      ? std::make_shared<Simulation>(options.values, std::move(outer))
+                      : nullptr) {
+  if (simulation_) before_ = twin_.runtime().set_simulation(simulation_);
+}
+
+detail::SimulationScope::~SimulationScope() {
+  if (simulation_) twin_.runtime().set_simulation(std::move(before_));
+}
+
+std::vector<memory::ReadLine> detail::SimulationScope::reads() const {
+  return simulation_ ? simulation_->reads() : std::vector<memory::ReadLine>();
+}
+
+namespace memory {
+
+namespace {
+// Sets a trace on a device's allocator, for the scope's life.
+class TraceScope {
+ public:
+  explicit TraceScope(const Device& device)
+      : device_(device), trace_(std::make_shared<Trace>(device.runtime().profile())) {
+    allocator_of(device_).set_trace(trace_);
+  }
+  ~TraceScope() { allocator_of(device_).set_trace(nullptr); }
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+  const std::shared_ptr<Trace>& trace() const noexcept { return trace_; }
+
+ private:
+  const Device device_;
+  const std::shared_ptr<Trace> trace_;
+};
+}  // namespace
+
+Prediction predict(const Device& device, const std::function<void(Device)>& program,
+                   const PredictOptions& options) {
+  constexpr std::size_t kHolders = 10;
   const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
   const Device twin = device.twin();
-  program(twin);
+  Prediction prediction;
+  std::shared_ptr<Trace> trace;
+  {
+    const ebb::detail::SimulationScope simulation(twin, options, device.runtime().simulation());
+    const TraceScope tracing(twin);
+    program(twin);
+    trace = tracing.trace();
+    prediction.reads = simulation.reads();
+  }
 
   const Stats after = stats(twin);
-  Prediction prediction;
+  prediction.reads_values = !prediction.reads.empty();
+  const Request& request = trace->peak_request();
+  prediction.peak_tag = request.tag;
+  if (*request.tag.operator_name)
+    prediction.peak_node =
+        request.tag.operator_name + ebb::detail::at({request.tag.file, request.tag.line});
+  prediction.holders = trace->peak_holders(kHolders);
+  prediction.least_limit_bytes = trace->least_limit_bytes();
   prediction.peak_bytes = after.allocated.peak;
   prediction.by_category = after.at_peak;
   prediction.reserved_peak_bytes = after.reserved.peak;

@@ -2,9 +2,12 @@
 #include <cstddef>
 #include <functional>
 #include <iosfwd>
+#include <string>
+#include <vector>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/device/device.h"
+#include "ebb/core/device/simulation.h"
 
 namespace ebb::memory {
 
@@ -12,12 +15,31 @@ namespace ebb::memory {
 struct Prediction {
   std::size_t peak_bytes = 0;           // most allocated at once
   ByCategory by_category{};             // of peak_bytes, when it was first reached
+  std::string peak_node;                // request that reached it: "matmul (model.cpp:12)"
+  Tag peak_tag = {};                    // of peak_node
+  std::vector<Holder> holders;          // of peak_bytes, largest first, a few
   std::size_t reserved_peak_bytes = 0;  // most reserved, on a device that held nothing before
-  std::size_t held_bytes = 0;           // still allocated after the program returned
-  std::size_t capacity_bytes = 0;       // room on the device when its twin was made
+  // The smallest limit, in whole pages, at which the program runs where nothing else is held, while
+  // one page less is refused. Of a program that does not ask how much memory there is: it does not
+  // watch, catch OutOfMemory or preallocate without a limit.
+  std::size_t least_limit_bytes = 0;
+  std::size_t held_bytes = 0;      // still allocated after the program returned
+  std::size_t capacity_bytes = 0;  // room on the device when its twin was made
   bool fits =
       true;  // whether that room was enough after everything that can give way did; free parts of
              // pages that live blocks use count as lost, though the device may find room there
+  // Values that the program read, which PredictOptions gave: by line, in the order of the first
+  // reads. A program that branches on them may take another way in earnest.
+  bool reads_values = false;
+  std::vector<ReadLine> reads;
+};
+
+struct PredictOptions {
+  // What reads of values give on the twin: item, to_vector, metrics, printing, Marks::step,
+  // DetectNan (which reads one value of each result). A number for all, or a function:
+  //   {.values = [](const memory::ValueRead& read) { return read.line == 12 ? 1.0 : 0.5; }}
+  // Without it reading throws SimulatedRead.
+  GivenValues values = {};
 };
 
 // The figures in lines, for people; without a last line break.
@@ -28,7 +50,33 @@ std::ostream& operator<<(std::ostream& out, const Prediction& prediction);
 // prediction is exact for memory that the program allocates on the device it is given. Captured
 // tensors stay on their own devices. The calling thread's random state is restored afterwards.
 //
-// Throws the program's exceptions, and SimulatedRead if it reads a value.
-Prediction predict(const Device& device, const std::function<void(Device)>& program);
+// Parameters::save and Session::save on the twin check as in earnest and write nothing. The
+// prediction remembers what they would have written, so that loading it finds names and shapes.
+// Other files are opened, and only their headers are read.
+//
+// Throws the program's exceptions, and SimulatedRead if it reads a value that it was not given.
+Prediction predict(const Device& device, const std::function<void(Device)>& program,
+                   const PredictOptions& options = {});
 
 }  // namespace ebb::memory
+
+namespace ebb::detail {
+
+// A prediction's simulation on a device, for the scope's life; none on a real device.
+class SimulationScope {
+ public:
+  SimulationScope(const Device& twin, const memory::PredictOptions& options,
+                  std::shared_ptr<const Simulation> outer = {});
+  ~SimulationScope();
+  SimulationScope(const SimulationScope&) = delete;
+  SimulationScope& operator=(const SimulationScope&) = delete;
+
+  std::vector<memory::ReadLine> reads() const;
+
+ private:
+  const Device twin_;
+  const std::shared_ptr<Simulation> simulation_;
+  std::shared_ptr<Simulation> before_;
+};
+
+}  // namespace ebb::detail

@@ -109,11 +109,21 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Prediction& prediction) {
-  return out << line("peak", figure(prediction.peak_bytes)) + categories(prediction.by_category) +
-                    line("reserved", figure(prediction.reserved_peak_bytes)) +
-                    line("held at the end", figure(prediction.held_bytes)) +
-                    line("left on the device", figure(prediction.capacity_bytes)) +
-                    (prediction.fits ? "it fits" : "it does not fit");
+  const std::size_t least = prediction.least_limit_bytes, capacity = prediction.capacity_bytes;
+  std::string text =
+      line("peak", figure(prediction.peak_bytes)) + categories(prediction.by_category);
+  if (!prediction.peak_node.empty())
+    text += left("  most at", kLabel) + "  " + prediction.peak_node + "\n";
+  text += line("reserved", figure(prediction.reserved_peak_bytes)) +
+          line("least limit", figure(least)) +
+          line("held at the end", figure(prediction.held_bytes)) +
+          line("left on the device", figure(capacity));
+  for (const ReadLine& read : prediction.reads)
+    text += left("reads values", kLabel) + right(std::to_string(read.count), kFigure) + "  " +
+            read.tag.operator_name + "  " + source_line(read.tag, kColumns / 2) + "\n";
+  if (prediction.fits) return out << text + "it fits";
+  return out << text + "it does not fit" +
+                    (least > capacity ? ": " + figure(least - capacity) + " are missing" : "");
 }
 
 }  // namespace ebb::memory

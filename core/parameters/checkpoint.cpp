@@ -5,6 +5,8 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb::detail {
@@ -18,7 +20,7 @@ constexpr std::string_view kLoader = "loader.";
 }  // namespace
 
 void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
-                      RandomState random, const Resumable* loader) {
+                      const Device& device, RandomState random, const Resumable* loader) {
   safetensors::Metadata metadata{{kFormat, kVersion}};
   if (random == RandomState::saved) {
     metadata.emplace(kKey, std::to_string(generator().key));
@@ -31,11 +33,20 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
                          " could not be told from one that was saved without a loader");
     for (const auto& [name, text] : position) metadata.emplace(std::string(kLoader) + name, text);
   }
-  safetensors::write(file, values, metadata);
+  if (const auto simulation = device.runtime().simulation())
+    simulation->save(file, safetensors::check_write(file, values, metadata));
+  else
+    safetensors::write(file, values, metadata);
 }
 
-safetensors::File open_checkpoint(const std::string& file) {
-  safetensors::File checkpoint(file);
+static safetensors::File open_file(const std::string& file, const Device& device) {
+  const auto simulation = device.runtime().simulation();
+  const auto header = simulation ? simulation->saved(file) : std::nullopt;
+  return header ? safetensors::File::of_header(*header) : safetensors::File(file);
+}
+
+safetensors::File open_checkpoint(const std::string& file, const Device& device) {
+  safetensors::File checkpoint = open_file(file, device);
   const auto version = checkpoint.metadata().find(kFormat);
   // A file of another program has no version; its tensors can be loaded all the same.
   if (version != checkpoint.metadata().end() && version->second != kVersion)

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "ebb/core/device/device.h"
 #include "ebb/core/files/resumable.h"
 #include "ebb/core/files/safetensors.h"
 
@@ -13,12 +14,16 @@ enum class RandomState { saved, left_out };
 
 // Writes a checkpoint, in the one format that Parameters::save, Session::save and both readers
 // share: a safetensors file of parameters and slots by full name, with format version, the calling
-// thread's random state and a loader's position as metadata. Throws FileError.
+// thread's random state and a loader's position as metadata. In a prediction on `device`, a twin,
+// nothing is written and values are not read: the prediction remembers the header. Throws
+// FileError.
 void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
-                      RandomState random = RandomState::saved, const Resumable* loader = nullptr);
+                      const Device& device, RandomState random = RandomState::saved,
+                      const Resumable* loader = nullptr);
 
+// Opens a file, or what the prediction on `device` remembers of it, which has no values to read.
 // Throws FileError for a file that is not safetensors, and for a checkpoint of another version.
-safetensors::File open_checkpoint(const std::string& file);
+safetensors::File open_checkpoint(const std::string& file, const Device& device);
 
 // "it has a, b": for a message about a name that the file lacks. Slots are left out.
 std::string names_in(const safetensors::File& checkpoint, std::string_view wanted);

@@ -69,7 +69,7 @@ EarlyStopping::Update EarlyStopping::update(double metric, const Parameters& par
                    "session.save(file)");
   detail::require_any(parameters, kWhat);
   if (!values_.empty()) check_same(parameters, kWhat);
-  if (is_better(metric) && !parameters.device().is_simulated()) {
+  if (is_better(metric)) {
     for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
       detail::require_whole(*impl.storage, kWhat, detail::entry());
     });
@@ -80,13 +80,16 @@ EarlyStopping::Update EarlyStopping::update(double metric, const Parameters& par
       count += impl.spec.bytes();
     });
     // In memory of its own, so that a copy that fails half-way leaves the best as it was.
-    HostBytes bytes(count, kWhat, "a copy of the best weights");
+    const bool has_values = !parameters.device().is_simulated();
+    HostBytes bytes(has_values ? count : 0, kWhat, "a copy of the best weights");
     std::byte* to = bytes.data();
     for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
-      if (impl.spec.bytes() > 0) impl.storage->copy_out(impl.offset, to, impl.spec.bytes());
-      to += impl.spec.bytes();
+      if (has_values && impl.spec.bytes() > 0)
+        impl.storage->copy_out(impl.offset, to, impl.spec.bytes());
+      if (has_values) to += impl.spec.bytes();
     });
     values_ = std::move(values);
+    has_values_ = has_values;
     bytes_ = std::move(bytes);
   }
   return update(metric);
@@ -96,9 +99,13 @@ void EarlyStopping::restore(const Parameters& parameters, CallSite site) const {
   const detail::CallSiteScope at(site);
   if (parameters.is_symbolic())
     detail::refuse(kWhat, "a graph's values belong to its session: session.restore(file)");
-  if (parameters.device().is_simulated()) return;
   if (values_.empty()) detail::refuse(kWhat, "no update has kept any values");
   check_same(parameters, kWhat);
+  if (parameters.device().is_simulated()) return;
+  if (!has_values_)
+    detail::refuse<SimulatedRead>(kWhat,
+                                  "the best update was on a simulated device, which has no "
+                                  "values to restore");
   const std::byte* from = bytes_.data();
   for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
     detail::write_state(impl, from);

@@ -68,6 +68,7 @@ class EarlyStopping {
   std::int64_t updates_ = 0, best_update_ = -1, since_best_ = 0;
   std::vector<Value> values_;  // names and specs of the values in bytes_, in order
   HostBytes bytes_;
+  bool has_values_ = false;  // not if they were on a simulated device
 };
 
 }  // namespace ebb

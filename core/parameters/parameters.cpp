@@ -66,7 +66,7 @@ void Parameters::State::require_concrete(const char* what) const {
 
 void Parameters::State::require_values(const char* what) const {
   require_concrete(what);
-  if (device->is_simulated())
+  if (device->is_simulated() && !device->runtime().simulation())
     detail::refuse<SimulatedRead>(
         what, "parameters on " + device->name() + " have no values: the device is simulated");
 }

@@ -86,7 +86,7 @@ void Parameters::save_with(const std::string& file, const Resumable* loader) con
       views.push_back({entry.name, impl.spec, values.back().data()});
     }
   detail::write_checkpoint(
-      file, views,
+      file, views, *state_->device,
       prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out, loader);
 }
 
@@ -95,7 +95,7 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
   detail::refuse_while_tracing("load", detail::entry());
   state_->require_concrete("load");
   detail::require_any(*this, "load");
-  const safetensors::File checkpoint = detail::open_checkpoint(file);
+  const safetensors::File checkpoint = detail::open_checkpoint(file, *state_->device);
   Resumable::Position position;
   if (loader) position = detail::loader_position(checkpoint, file, *loader);
   const auto require_equal = [&](const std::string& name, const Spec& here, const Spec& there) {

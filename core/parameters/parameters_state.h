@@ -46,7 +46,7 @@ struct Parameters::State {
   // parameters are frozen.
   static void note_use(const std::shared_ptr<State>& state);
   void require_concrete(const char* what) const;
-  void require_values(const char* what) const;  // concrete, and not simulated
+  void require_values(const char* what) const;  // concrete, and on a real device or in a prediction
   // A parameter or state by full name, or null.
   const Tensor* find_value(std::string_view name) const noexcept;
   // Lists the names below a prefix, nearest first, for a message about an unknown name.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/kernels/convert.h"
 
 namespace ebb::detail {
@@ -31,10 +32,16 @@ std::int64_t first_nan(const std::byte* values, DType dtype, std::int64_t count,
 }
 
 std::optional<std::int64_t> first_nan(const Buffer& buffer, NanCheck check, Runtime& runtime,
-                                      Stream* stream) {
+                                      Stream* stream, CallSite site) {
   const auto [dtype, shape] = buffer.spec;
   if (!buffer.data || !is_floating(dtype)) return std::nullopt;
   const std::int64_t elements = shape.elements();
+  if (const auto simulation = runtime.simulation()) {
+    std::uint64_t value = 0;
+    simulation->read("DetectNan", buffer.spec, 0, 1, &value, site);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+    return first_nan(bytes, dtype, 1, check) == 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+  }
   for (std::int64_t begin = 0; begin < elements; begin += kPiece) {
     const std::int64_t count = std::min(kPiece, elements - begin);
     const std::size_t size = size_of(dtype);
@@ -66,11 +73,18 @@ std::string place_of(std::int64_t element, const Shape& shape) {
   return place;
 }
 
-std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime,
-                     Stream* stream) {
+NanCheck nan_check_on(const Runtime& runtime) noexcept {
+  const NanCheck check = tape_mode().nan_check;
+  if (check == NanCheck::none || !runtime.is_simulated()) return check;
+  const auto simulation = runtime.simulation();
+  return simulation && simulation->gives_values() ? check : NanCheck::none;
+}
+
+std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime, Stream* stream,
+                     CallSite site) {
   const std::string what = check == NanCheck::nan ? "NaN" : "not finite";
   for (const Buffer& output : context.outputs) {
-    const std::optional<std::int64_t> found = first_nan(output, check, runtime, stream);
+    const std::optional<std::int64_t> found = first_nan(output, check, runtime, stream, site);
     if (!found) continue;
     const std::string here = position_of(*found, "its result", output.spec) + " is " + what;
     for (std::size_t i = 0; i < context.inputs.size(); ++i) {
@@ -79,7 +93,7 @@ std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runt
       const bool is_kept = std::none_of(context.outputs.begin(), context.outputs.end(),
                                         [&](const Buffer& o) { return o.data == input.data; });
       if (!is_kept) continue;
-      if (const auto given = first_nan(input, check, runtime, stream))
+      if (const auto given = first_nan(input, check, runtime, stream, site))
         return here + ", as " +
                position_of(*given, ("input " + std::to_string(i)).c_str(), input.spec) +
                " is already";

@@ -38,9 +38,12 @@ namespace detail {
 // Index of an element for messages: "2, 3"; "" in a scalar.
 std::string place_of(std::int64_t element, const Shape& shape);
 // Waits for an operator that `stream` has run and searches its floating outputs. Describes the
-// first unwanted value, or returns "".
-std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime,
-                     Stream* stream);
+// first unwanted value, or returns "". On a twin whose prediction gives values, the first element
+// of each output is read, for `site`.
+std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime, Stream* stream,
+                     CallSite site);
+// The calling thread's check; none on a simulated device without values.
+NanCheck nan_check_on(const Runtime& runtime) noexcept;
 }  // namespace detail
 
 }  // namespace ebb

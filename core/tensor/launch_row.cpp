@@ -117,7 +117,7 @@ void LaunchRow::bind() noexcept {
 
 // `begun` counts launches that may have written.
 void LaunchRow::run(std::size_t& begun) {
-  const NanCheck check = runtime_->is_simulated() ? NanCheck::none : tape_mode().nan_check;
+  const NanCheck check = nan_check_on(*runtime_);
   const std::span<const Launch> launches = kept_.launches;
   while (begun < launches.size()) {
     const std::size_t count = check == NanCheck::none ? launches.size() - begun : 1;
@@ -131,7 +131,8 @@ void LaunchRow::run(std::size_t& begun) {
     }
     if (check == NanCheck::none) continue;
     const Update& last = kept_.updates[begun - 1];
-    const std::string found = find_nan(launches[begun - 1].context, check, *runtime_, stream);
+    const std::string found =
+        find_nan(launches[begun - 1].context, check, *runtime_, stream, last.site);
     if (!found.empty()) throw NotANumber(message(last.op->name, found, last.site));
   }
 }

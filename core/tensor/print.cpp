@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "ebb/core/base/formatted.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/kernels/convert.h"
+#include "ebb/core/tensor/read.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
@@ -59,12 +61,12 @@ class Printer {
   void read_run(std::int64_t first, std::int64_t count) {
     if (count == 0) return;
     const std::size_t bytes = size_of(impl_.spec.dtype);
-    const HostView view =
-        impl_.storage->view(impl_.offset + static_cast<std::size_t>(first) * bytes,
-                            static_cast<std::size_t>(count) * bytes);
+    std::vector<std::byte> values(static_cast<std::size_t>(count) * bytes);
+    detail::copy_elements(impl_, static_cast<std::size_t>(first), static_cast<std::size_t>(count),
+                          values.data(), "print", detail::entry());
     for (std::int64_t i = 0; i < count; ++i)
       elements_.push_back(
-          text_of(impl_.spec.dtype, view.data() + static_cast<std::size_t>(i) * bytes));
+          text_of(impl_.spec.dtype, values.data() + static_cast<std::size_t>(i) * bytes));
   }
   // Reads the part of all axes from `axis` on that begins at element `first`.
   void read(int axis, std::int64_t first) {
@@ -133,7 +135,10 @@ std::ostream& operator<<(std::ostream& out, BFloat16 value) {
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) {
-  const bool has_values = x.defined() && x.impl()->storage && !x.device().is_simulated();
+  const bool is_concrete = x.defined() && x.impl()->storage;
+  const auto simulation = is_concrete ? x.device().runtime().simulation() : nullptr;
+  const bool has_values =
+      is_concrete && (!x.device().is_simulated() || (simulation && simulation->gives_values()));
   if (!has_values || detail::tape_mode().trace) return out << x.to_string();
   detail::require_whole(*x.impl()->storage, "print", detail::entry());
   Printer(*x.impl()).print(out);

@@ -1,8 +1,11 @@
 // Reading a tensor's values on the host, in the type that the program asks for.
+#include "ebb/core/tensor/read.h"
+
 #include <cstring>
 #include <utility>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/core/tensor/trace.h"
@@ -96,13 +99,14 @@ void convert_one(const std::byte* from, std::byte* to, const Spec& spec, const c
 // Reads `count` values from `first` on. Values to convert are copied to the host first.
 void read(const TensorImpl& impl, std::size_t first, std::size_t count, void* to, HostType type,
           const char* what, CallSite site) {
-  const std::size_t size = size_of(impl.spec.dtype), offset = impl.offset + first * size;
+  const std::size_t size = size_of(impl.spec.dtype);
   if (count == 0) return;
   with_type_of(impl.spec.dtype, [&](auto stored) {
     using From = decltype(stored);
-    if (detail::host_type<From>() == type) return impl.storage->copy_out(offset, to, count * size);
+    if (detail::host_type<From>() == type)
+      return detail::copy_elements(impl, first, count, to, what, site);
     const auto values = std::make_unique<std::byte[]>(count * size);
-    impl.storage->copy_out(offset, values.get(), count * size);
+    detail::copy_elements(impl, first, count, values.get(), what, site);
     with_host(type, [&](auto wanted) {
       using To = decltype(wanted);
       if constexpr (kConverts<To, From>)
@@ -116,6 +120,31 @@ void read(const TensorImpl& impl, std::size_t first, std::size_t count, void* to
 
 }  // namespace
 
+// The values that a prediction gives for reads of a simulated tensor.
+static std::shared_ptr<detail::Simulation> given_values(const TensorImpl& impl, const char* what,
+                                                        CallSite site) {
+  const Device& device = impl.storage->device();
+  auto simulation = device.runtime().simulation();
+  if (simulation && simulation->gives_values()) return simulation;
+  throw SimulatedRead(message(what,
+                              "a tensor of " + impl.spec.to_string() + " on " + device.name() +
+                                  " has no values: the device is simulated" + detail::kGiveValues,
+                              site));
+}
+
+void detail::require_readable(const TensorImpl& impl, const char* what, CallSite site) {
+  if (impl.storage->device().is_simulated()) given_values(impl, what, site);
+}
+
+void detail::copy_elements(const TensorImpl& impl, std::size_t first, std::size_t count, void* to,
+                           const char* what, CallSite site) {
+  if (impl.storage->device().is_simulated())
+    return given_values(impl, what, site)
+        ->read(what, impl.spec, static_cast<std::int64_t>(first), count, to, site);
+  const std::size_t size = size_of(impl.spec.dtype);
+  impl.storage->copy_out(impl.offset + first * size, to, count * size);
+}
+
 const TensorImpl& Tensor::readable(HostType type, const char* what, CallSite site) const {
   const TensorImpl& impl = held(what, site);
   detail::refuse_while_tracing(what, site);
@@ -126,12 +155,7 @@ const TensorImpl& Tensor::readable(HostType type, const char* what, CallSite sit
                         site));
   if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
   require_convertible(impl.spec, type, what, site);
-  if (impl.storage->device().is_simulated())
-    throw SimulatedRead(message(what,
-                                "a tensor of " + impl.spec.to_string() + " on " +
-                                    impl.storage->device().name() +
-                                    " has no values: the device is simulated",
-                                site));
+  detail::require_readable(impl, what, site);
   detail::require_whole(*impl.storage, what, site);
   return impl;
 }

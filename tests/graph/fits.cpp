@@ -34,7 +34,7 @@ bool fits(const Program& program, const Device& device) {
 }
 
 // Finds the smallest limit, in pages, under which the program runs. There and around it the twin
-// must predict the same.
+// must predict the same, and name a limit that is the smallest around.
 void check_border(const Program& program, const Device& device, std::mt19937& random) {
   const std::size_t page = device.runtime().profile().page_bytes;
   std::size_t refused = 0, granted = 1;
@@ -46,13 +46,19 @@ void check_border(const Program& program, const Device& device, std::mt19937& ra
     return ran;
   };
   memory::set_limit(device, std::nullopt);
-  REQUIRE(fits(program, device));
+  const memory::Prediction predicted = memory::predict(device, program);
+  REQUIRE(predicted.fits);
   REQUIRE(runs(program, device));
+  const std::size_t least = predicted.least_limit_bytes;
+  CHECK(agrees_at(least));
+  CHECK_FALSE(agrees_at(least - 1));
+  memory::set_limit(device, std::nullopt);
   while (!agrees_at(granted * page)) granted *= 2;
   while (granted - refused > 1) {
     const std::size_t middle = refused + (granted - refused) / 2;
     (agrees_at(middle * page) ? granted : refused) = middle;
   }
+  CHECK(least <= granted * page);
   for (const std::ptrdiff_t off : {-1, 1, 4095}) agrees_at(granted * page + std::size_t(off));
   // A lower limit may be enough again, when a block that lay in the way of a larger range is not
   // there.

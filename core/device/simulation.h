@@ -1,0 +1,95 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ebb/allocator/category.h"
+#include "ebb/core/base/call_site.h"
+#include "ebb/core/base/shape.h"
+
+namespace ebb {
+
+namespace memory {
+
+// One value that a program reads on a simulated device.
+struct ValueRead {
+  const char* what = "";   // "item", "to_vector", "print", "DetectNan"
+  Spec spec;               // of the tensor
+  std::int64_t index = 0;  // of the element, in row-major order
+  const char* file = "";   // line that reads
+  unsigned line = 0;
+};
+
+// Values for what a program reads during a prediction: one number, or a function of each element
+// read. Empty: there are none.
+class GivenValues {
+ public:
+  GivenValues() = default;
+  GivenValues(double number) noexcept : number_(number) {}  // NOLINT: implicit by design
+  template <class Function>
+  requires std::is_invocable_r_v<double, const Function&, const ValueRead&> GivenValues(
+      Function function)
+      : function_(std::move(function)) {}  // NOLINT: implicit by design
+
+  explicit operator bool() const noexcept { return number_ || function_; }
+  // The number, if it is the same for all reads.
+  const std::optional<double>& number() const noexcept { return number_; }
+  double operator()(const ValueRead& read) const { return number_ ? *number_ : function_(read); }
+
+ private:
+  std::optional<double> number_;
+  std::function<double(const ValueRead&)> function_;
+};
+
+// Reads of values at one line.
+struct ReadLine {
+  Tag tag;                // what reads, and where
+  std::size_t count = 0;  // reads, of one element or of many
+};
+
+}  // namespace memory
+
+namespace detail {
+
+// Ends a message about a value that a simulated device does not have.
+inline constexpr const char* kGiveValues =
+    "; memory::predict() with PredictOptions::values gives it one to read";
+
+// What a prediction gives a program on its twin in place of values: values to read, and files that
+// it has saved. Used by any thread.
+class Simulation {
+ public:
+  // `outer`: of the prediction that this one is part of; may be null.
+  explicit Simulation(memory::GivenValues values, std::shared_ptr<const Simulation> outer = {})
+      : values_(std::move(values)), outer_(std::move(outer)) {}
+
+  bool gives_values() const noexcept { return static_cast<bool>(values_); }
+  // Writes the values of `count` elements from `first` on, as elements of the dtype, and counts one
+  // read. Integers are rounded to the nearest in range; a boolean is whether the value is not 0.
+  void read(const char* what, const Spec& spec, std::int64_t first, std::size_t count, void* to,
+            CallSite site);
+  std::vector<memory::ReadLine> reads() const;
+
+  // Remembers the header of a file in place of the file.
+  void save(const std::string& file, std::string header);
+  // Header of a file that the program has saved; nothing if it has not.
+  std::optional<std::string> saved(const std::string& file) const;
+
+ private:
+  const memory::GivenValues values_;
+  const std::shared_ptr<const Simulation> outer_;
+  mutable std::mutex mutex_;  // guards the members below
+  std::vector<memory::ReadLine> reads_;
+  std::map<std::string, std::string> headers_;  // by absolute path
+};
+
+}  // namespace detail
+}  // namespace ebb
