@@ -16,38 +16,43 @@ namespace {
 // A tile of the scores: some queries by some keys. Threads take slots, each with a tile or two.
 constexpr std::int64_t kQueries = 64, kKeys = 256, kSlots = 16;
 
-// The workspace of a slot.
+// The workspace of a slot, no larger than the largest tile of these shapes.
 template <class T>
 struct Tiles {
   T *scores, *d_scores, *row;
 
-  Tiles(Carver& carver, bool backward) noexcept
-      : scores(carver.take<T>(kQueries * kKeys)),
-        d_scores(carver.take<T>(backward ? kQueries * kKeys : 0)),
-        row(carver.take<T>(3 * kQueries)) {}
+  Tiles(Carver& carver, const AttentionLayout& of, bool backward) noexcept {
+    const std::int64_t queries = std::min(kQueries, of.length);
+    const std::int64_t elements = queries * std::min(kKeys, of.keys);
+    scores = carver.take<T>(elements);
+    d_scores = carver.take<T>(backward ? elements : 0);
+    row = carver.take<T>(2 * queries);
+  }
 };
 
 std::int64_t slots_of(std::int64_t pieces) noexcept { return std::min(pieces, kSlots); }
 
 template <class T>
-std::size_t slot_bytes(bool backward) noexcept {
+std::size_t slot_bytes(const AttentionLayout& of, bool backward) noexcept {
   Carver carver(nullptr);
-  Tiles<T>(carver, backward);
+  Tiles<T>(carver, of, backward);
   return carver.bytes();
 }
 
-MemoryNeeds needs(DType dtype, std::int64_t pieces, bool backward) noexcept {
+MemoryNeeds needs(DType dtype, const AttentionLayout& of, std::int64_t pieces,
+                  bool backward) noexcept {
   const std::size_t bytes =
-      dtype == DType::f64 ? slot_bytes<double>(backward) : slot_bytes<float>(backward);
+      dtype == DType::f64 ? slot_bytes<double>(of, backward) : slot_bytes<float>(of, backward);
   return {.workspace_bytes = static_cast<std::size_t>(slots_of(pieces)) * bytes};
 }
 
 template <class T, class Body>
-void for_tiles(std::int64_t pieces, void* workspace, bool backward, const Body& body) {
-  const std::size_t bytes = slot_bytes<T>(backward);
+void for_tiles(const AttentionLayout& of, std::int64_t pieces, void* workspace, bool backward,
+               const Body& body) {
+  const std::size_t bytes = slot_bytes<T>(of, backward);
   for_slots(pieces, slots_of(pieces), [&](std::int64_t piece, std::int64_t slot) {
     Carver carver(static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * bytes);
-    body(piece, Tiles<T>(carver, backward));
+    body(piece, Tiles<T>(carver, of, backward));
   });
 }
 
@@ -113,7 +118,7 @@ struct Scores {
 MemoryNeeds attention_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
-  return needs(dtype, of.batch * divide_up(of.length, kQueries), false);
+  return needs(dtype, of, of.batch * divide_up(of.length, kQueries), false);
 }
 
 // A piece is some queries of one matrix of the batch. While it goes through the tiles of its keys,
@@ -124,14 +129,14 @@ Status attention(const KernelContext& context) {
   const std::int64_t blocks = divide_up(of.length, kQueries);
   return for_wide(y.spec.dtype, [&]<class T>(T) {
     constexpr T kLowest = -std::numeric_limits<T>::infinity();
-    for_tiles<T>(of.batch * blocks, context.workspace, false,
+    for_tiles<T>(of, of.batch * blocks, context.workspace, false,
                  [&](std::int64_t piece, const Tiles<T>& tiles) {
                    const std::int64_t batch = piece / blocks, query = piece % blocks * kQueries;
                    const std::int64_t queries = std::min(kQueries, of.length - query);
                    const Scores<T> scores(context, of, 3, batch);
                    const T* values = v.as<const T>() + batch * of.keys * of.width;
                    T* out = y.as<T>() + (batch * of.length + query) * of.width;
-                   T *largest = tiles.row, *sums = tiles.row + kQueries;
+                   T *largest = tiles.row, *sums = largest + std::min(kQueries, of.length);
                    std::fill_n(out, queries * of.width, T{});
                    std::fill_n(largest, queries, kLowest);
                    std::fill_n(sums, queries, T{});
@@ -169,7 +174,7 @@ Status attention(const KernelContext& context) {
 MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
-  return needs(dtype, of.batch, true);
+  return needs(dtype, of, of.batch, true);
 }
 
 // A piece is one matrix of the batch, all of whose tiles are computed again:
@@ -179,57 +184,59 @@ Status attention_backward(const KernelContext& context) {
   const std::span<const Buffer> in = context.inputs;
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
   return for_wide(in[0].spec.dtype, [&]<class T>(T) {
-    for_tiles<T>(of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
-      const Scores<T> scores(context, of, kAttentionMask, batch);
-      const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
-        return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;
-      };
-      const T* v = matrix(in[kAttentionV], of.keys * of.width);
-      const T* y = matrix(in[kAttentionY], of.length * of.width);
-      const T* lse = matrix(in[kAttentionLse], of.length);
-      const T* dy = matrix(in[kAttentionDy], of.length * of.width);
-      T* dq = matrix(context.outputs[0], of.length * of.depth);
-      T* dk = matrix(context.outputs[1], of.keys * of.depth);
-      T* dv = matrix(context.outputs[2], of.keys * of.width);
-      if (dq != nullptr) std::fill_n(dq, of.length * of.depth, T{});
-      if (dk != nullptr) std::fill_n(dk, of.keys * of.depth, T{});
-      if (dv != nullptr) std::fill_n(dv, of.keys * of.width, T{});
+    for_tiles<T>(
+        of, of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
+          const Scores<T> scores(context, of, kAttentionMask, batch);
+          const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
+            return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;
+          };
+          const T* v = matrix(in[kAttentionV], of.keys * of.width);
+          const T* y = matrix(in[kAttentionY], of.length * of.width);
+          const T* lse = matrix(in[kAttentionLse], of.length);
+          const T* dy = matrix(in[kAttentionDy], of.length * of.width);
+          T* dq = matrix(context.outputs[0], of.length * of.depth);
+          T* dk = matrix(context.outputs[1], of.keys * of.depth);
+          T* dv = matrix(context.outputs[2], of.keys * of.width);
+          if (dq != nullptr) std::fill_n(dq, of.length * of.depth, T{});
+          if (dk != nullptr) std::fill_n(dk, of.keys * of.depth, T{});
+          if (dv != nullptr) std::fill_n(dv, of.keys * of.width, T{});
 
-      for (std::int64_t query = 0; query < of.length; query += kQueries) {
-        const std::int64_t queries = std::min(kQueries, of.length - query);
-        for (std::int64_t i = 0; i < queries; ++i) {
-          double sum = 0;
-          for (std::int64_t j = (query + i) * of.width; j < (query + i + 1) * of.width; ++j)
-            sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]);
-          tiles.row[i] = static_cast<T>(sum);
-        }
-        const std::int64_t end = scores.keys_before(query + queries);
-        for (std::int64_t key = 0; key < end; key += kKeys) {
-          const std::int64_t keys = std::min(kKeys, end - key);
-          T *p = tiles.scores, *ds = tiles.d_scores;
-          scores.tile(query, queries, key, keys, p);
-          for (std::int64_t i = 0; i < queries; ++i)
-            exponentials<true>(p + i * keys, keys, lse[query + i], p + i * keys);
-          const Factor<T> of_dy{dy + query * of.width, of.width};
-          if (dv != nullptr)
-            multiply<T>(keys, of.width, queries, {p, keys, true}, of_dy, dv + key * of.width,
-                        of.width, true);
-          if (dq == nullptr && dk == nullptr) continue;
-          multiply<T>(queries, keys, of.width, of_dy, {v + key * of.width, of.width, true}, ds,
-                      keys, false);
-          for (std::int64_t i = 0; i < queries; ++i)
-            for (std::int64_t j = i * keys; j < (i + 1) * keys; ++j)
-              ds[j] = p[j] * (ds[j] - tiles.row[i]) * scores.scale;
-          if (dq != nullptr)
-            multiply<T>(queries, of.depth, keys, {ds, keys}, {scores.k + key * of.depth, of.depth},
-                        dq + query * of.depth, of.depth, true);
-          if (dk != nullptr)
-            multiply<T>(keys, of.depth, queries, {ds, keys, true},
-                        {scores.q + query * of.depth, of.depth}, dk + key * of.depth, of.depth,
-                        true);
-        }
-      }
-    });
+          for (std::int64_t query = 0; query < of.length; query += kQueries) {
+            const std::int64_t queries = std::min(kQueries, of.length - query);
+            for (std::int64_t i = 0; i < queries; ++i) {
+              double sum = 0;
+              for (std::int64_t j = (query + i) * of.width; j < (query + i + 1) * of.width; ++j)
+                sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]);
+              tiles.row[i] = static_cast<T>(sum);
+            }
+            const std::int64_t end = scores.keys_before(query + queries);
+            for (std::int64_t key = 0; key < end; key += kKeys) {
+              const std::int64_t keys = std::min(kKeys, end - key);
+              T *p = tiles.scores, *ds = tiles.d_scores;
+              scores.tile(query, queries, key, keys, p);
+              for (std::int64_t i = 0; i < queries; ++i)
+                exponentials<true>(p + i * keys, keys, lse[query + i], p + i * keys);
+              const Factor<T> of_dy{dy + query * of.width, of.width};
+              if (dv != nullptr)
+                multiply<T>(keys, of.width, queries, {p, keys, true}, of_dy, dv + key * of.width,
+                            of.width, true);
+              if (dq == nullptr && dk == nullptr) continue;
+              multiply<T>(queries, keys, of.width, of_dy, {v + key * of.width, of.width, true}, ds,
+                          keys, false);
+              for (std::int64_t i = 0; i < queries; ++i)
+                for (std::int64_t j = i * keys; j < (i + 1) * keys; ++j)
+                  ds[j] = p[j] * (ds[j] - tiles.row[i]) * scores.scale;
+              if (dq != nullptr)
+                multiply<T>(queries, of.depth, keys, {ds, keys},
+                            {scores.k + key * of.depth, of.depth}, dq + query * of.depth, of.depth,
+                            true);
+              if (dk != nullptr)
+                multiply<T>(keys, of.depth, queries, {ds, keys, true},
+                            {scores.q + query * of.depth, of.depth}, dk + key * of.depth, of.depth,
+                            true);
+            }
+          }
+        });
   });
 }
 

@@ -64,6 +64,9 @@ TEST_CASE("the memory of attention is linear in the length, and does not grow wi
   for (const bool is_backward : {false, true}) {
     CHECK(bytes(1 << 12, is_backward) == bytes(1 << 20, is_backward));
     CHECK(bytes(1 << 20, is_backward) <= std::size_t{3} << 20);
+    // Of few positions no tile is larger than their scores.
+    const std::size_t scores = 23 * 23 * (is_backward ? 2 : 1) + 2 * 23;
+    CHECK(bytes(23, is_backward) <= 8 * (scores * sizeof(float) + 3 * 64));
   }
 }
 
