@@ -200,6 +200,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
   Options options = defaults(chooses ? chosen_model(argc, argv) : program.model);
   if (program.compares) options.accumulate = 4;
   std::string mode = name(options.mode), device_name;
+  std::string accumulate = std::to_string(options.accumulate);
 
   CLI::App app(program.purpose, program.name);
   const auto number = [&](const char* option, auto& value, const char* help, std::int64_t least = 1,
@@ -235,9 +236,17 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
           ->type_name("DEVICE");
   number("--epochs", options.epochs, "Passes over the training data");
   number("--batch", options.batch, "Samples that one update is made from");
-  number("--accumulate", options.accumulate,
-         program.compares ? "Micro-batches of a batch, in the second table"
-                          : "Micro-batches that a batch is cut into");
+  const auto is_count = [](std::string& text) {
+    return text == "auto" || takes_number(1, kMost)(text).empty();
+  };
+  app.add_option("--accumulate", accumulate,
+                 program.compares ? "Micro-batches of a batch, in the second table; or\n"
+                                    "auto: in all, as few as --memory-limit allows"
+                                  : "Micro-batches that a batch is cut into; auto: as\n"
+                                    "few as --memory-limit allows")
+      ->check(takes("auto or a whole number from 1 to " + std::to_string(kMost), is_count))
+      ->capture_default_str()
+      ->type_name("N");
   app.add_option("--memory-limit", options.memory_limit,
                  "The most that training may reserve, as in 64MiB")
       ->transform(takes_size())
@@ -260,6 +269,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
   if (!parse(app, argc, argv)) return {};
 
   options.mode = *std::ranges::find(kModes, mode, [](Mode each) { return name(each); });
+  options.accumulates_to_fit = accumulate == "auto";
+  options.accumulate = options.accumulates_to_fit ? 1 : std::stoll(accumulate);
   if (options.batch % options.accumulate != 0)
     throw BadArguments("--accumulate " + std::to_string(options.accumulate) +
                        " does not divide --batch " + std::to_string(options.batch));

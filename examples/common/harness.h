@@ -74,7 +74,8 @@ struct Options : Arguments {
   Mode mode = Mode::graph;
   std::int64_t epochs = 0;
   std::int64_t batch = 64;
-  std::int64_t accumulate = 1;  // micro-batches that a batch is cut into
+  std::int64_t accumulate = 1;      // micro-batches that a batch is cut into
+  bool accumulates_to_fit = false;  // as few micro-batches as the memory limit allows, instead
   std::optional<std::size_t> memory_limit = {};
   std::int64_t hidden = 0;
   std::int64_t layers = 1;

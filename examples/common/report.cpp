@@ -132,9 +132,10 @@ void print_accumulation(const Options& options, const memory::Comparison& withou
 
 }  // namespace
 
-void train_and_report(const Options& options) {
-  const Problem problem = make_problem(options);
+void train_and_report(const Options& given) {
+  const Problem problem = make_problem(given);
   std::printf("%s\n", problem.description.c_str());
+  const Options options = fitted(problem, given, std::array{given.mode});
   memory::Comparison comparison(options.device);
   const Training training = measure(comparison, problem, options, true);
   if (const auto metric = training.epochs.back().metric) {
@@ -148,19 +149,20 @@ void train_and_report(const Options& options) {
   require_fit(comparison);
 }
 
-void compare_and_report(const Options& options) {
-  const Problem problem = make_problem(options);
-  std::printf("%s: %s\n\n", options.model.c_str(), problem.description.c_str());
+void compare_and_report(const Options& given) {
+  const Problem problem = make_problem(given);
+  std::printf("%s: %s\n\n", given.model.c_str(), problem.description.c_str());
+  const Options options = fitted(problem, given, kModes);
 
   Options whole = options;
-  whole.accumulate = 1;
+  if (!options.accumulates_to_fit) whole.accumulate = 1;
   memory::Comparison comparison(options.device);
   const Trainings trainings = measure_all(comparison, problem, whole);
   comparison.print();
   print_quality(problem, trainings, comparison);
 
   memory::Comparison accumulated(options.device);
-  if (options.accumulate > 1) {
+  if (options.accumulate > 1 && !options.accumulates_to_fit) {
     Options once = options;
     once.epochs = 1;  // its steps are all alike
     measure_all(accumulated, problem, once);

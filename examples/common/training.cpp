@@ -14,6 +14,7 @@
 #include "ebb/core/data/metrics.h"
 #include "ebb/core/data/time_series.h"
 #include "ebb/core/memory/figures.h"
+#include "ebb/core/memory/micro_batch.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
@@ -395,6 +396,40 @@ Training train_eagerly(const Run& run) {
 
 Problem make_problem(const Options& options) {
   return options.model == "lstm" ? forecasting(options) : classification(options);
+}
+
+Options fitted(const Problem& problem, Options options, std::span<const Mode> modes) {
+  if (!options.accumulates_to_fit) return options;
+  const std::size_t limit = options.memory_limit.value_or(memory::available(options.device));
+  const auto train = [&](const Device& twin, Mode mode, std::int64_t rows,
+                         std::int64_t accumulate) {
+    Options once = options;
+    once.mode = mode;
+    once.epochs = 1;  // they are all alike
+    once.accumulate = accumulate;
+    once.batch = rows * accumulate;
+    once.resume.clear();
+    memory::Marks mark(twin);
+    const Run run{problem, once, twin, mark, false};
+    mode == Mode::graph ? train_as_graph(run) : train_eagerly(run);
+  };
+  for (const Mode mode : modes) {
+    // A whole batch needs no memory for sums of gradients.
+    const memory::Prediction whole = memory::predict(
+        options.device, [&](const Device& twin) { train(twin, mode, options.batch, 1); });
+    if (whole.least_limit_bytes <= limit) continue;
+    const memory::MicroBatch fit = memory::fit_micro_batch(
+        options.device, options.batch, limit,
+        [&](const Device& twin, std::int64_t rows) { train(twin, mode, rows, 2); });
+    while (options.batch % options.accumulate != 0 || options.micro_batch() > fit.size ||
+           options.accumulate < 2)
+      ++options.accumulate;
+  }
+  const auto parts = static_cast<long long>(options.accumulate);
+  std::printf("%s of %lld samples fit %s\n",
+              parts == 1 ? "whole batches" : (std::to_string(parts) + " micro-batches").c_str(),
+              static_cast<long long>(options.micro_batch()), memory::figure(limit).c_str());
+  return options;
 }
 
 Training measure(memory::Comparison& comparison, const Problem& problem, const Options& options,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,11 @@ struct Training {
   double steps_per_second = 0;
   std::optional<SessionFigures> session;  // in graph mode
 };
+
+// `options` with as few micro-batches as fit their memory limit (without one: what the device has
+// left) where they ask for that, in each of `modes`. Found by predicting trainings. Throws Error if
+// not even one sample at a time fits.
+Options fitted(const Problem& problem, Options options, std::span<const Mode> modes);
 
 // Name of the moment that all modes mark after the last epoch.
 inline constexpr const char* kTrained = "after training";

@@ -1,5 +1,8 @@
 // The bundled models learn their tasks, alike in both modes, in the predicted memory.
 #include "ebb/examples/common/training.h"
+
+#include <array>
+
 #include "ebb/core/kernels/workers.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -109,6 +112,26 @@ TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
     const std::size_t whole = run(problem, options, mode).measurement.measured.step_peak_bytes;
     options.accumulate = 4;
     CHECK(run(problem, options, mode).measurement.measured.step_peak_bytes < whole / 2);
+  }
+}
+
+TEST_CASE("micro-batches chosen to fit run under the limit, and fewer of them do not") {
+  for (const Mode mode : {Mode::graph, Mode::eager}) {
+    Options options = defaults_here("lstm");
+    options.epochs = 1;
+    options.device = Device::cpu();
+    options.memory_limit = std::size_t{4} << 20;
+    options.accumulates_to_fit = true;
+    const Problem problem = make_problem(options);
+    Options chosen = fitted(problem, options, std::array{mode});
+    CAPTURE(static_cast<int>(mode), chosen.accumulate);
+    REQUIRE(chosen.accumulate > 1);
+    CHECK(chosen.batch == options.batch);
+    CHECK(run(problem, chosen, mode).measurement.losses.size() > 20);
+    do --chosen.accumulate;
+    while (chosen.batch % chosen.accumulate != 0);
+    CHECK_THROWS_AS(run(problem, chosen, mode), OutOfMemory);
+    memory::set_limit(options.device, std::nullopt);
   }
 }
 
