@@ -1,6 +1,7 @@
 // The C++ blocks of README and docs, each in a scope where its names mean what the page says. A
 // block that no longer compiles stops the build.
 #include <cmath>
+#include <iostream>
 #include <thread>
 
 #include "ebb/core/kernels/functors/activations.h"
@@ -17,6 +18,7 @@ namespace users {  // outside of ebb, with the using directives that the page sh
 
 namespace {
 using namespace ebb;
+using namespace ebb::literals;
 
 #include "ebb_docs/README_2.inc"
 #include "ebb_docs/compile_1.inc"
@@ -41,6 +43,12 @@ struct Pages {
   }
   void devices_1() {
 #include "ebb_docs/devices_1.inc"
+  }
+  void memory_1() {
+#include "ebb_docs/memory_1.inc"
+  }
+  void memory_2() {
+#include "ebb_docs/memory_2.inc"
   }
   void statistics_1(Session& session) {
 #include "ebb_docs/statistics_1.inc"

@@ -119,7 +119,10 @@ void accumulate_gradients(Device device) {
   optim::Accumulator accumulate(optim::Adam({.learning_rate = 1e-3}), {.samples = 512});
   Tensor micro_step = accumulate.minimize(loss, params, rows(y));
   // The largest micro-batch of a batch of 512 that stays below a limit.
-  // Not yet: Graph::fit_micro_batch
+  memory::MicroBatch fit =
+      graph.fit_micro_batch({micro_step}, {{x, {512, 64}}, {y, {512}}}, device, 64_MiB);
+  std::printf("%lld rows, %lld times\n", static_cast<long long>(fit.size),
+              static_cast<long long>(fit.steps));
 }
 
 void memory_of(Device device) {
