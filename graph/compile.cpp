@@ -267,17 +267,13 @@ class CompiledCalls::Impl {
       plans_.splice(plans_.begin(), plans_, found);
       return execute(*plans_.front(), arguments.tensors);
     }
-    std::unique_ptr<Traced> made = trace(key, arguments.tensors, function);
+    Plans made = trace(key, arguments.tensors, function);
     try {
-      Plans entered;
-      entered.push_back(nullptr);
-      Tensors results = execute(*made, arguments.tensors);
-      entered.front() = std::move(made);
-      plans_.splice(plans_.begin(), entered);
-      if (plans_.size() > options_.max_plans) plans_.pop_back();
+      Tensors results = execute(*made.front(), arguments.tensors);
+      keep(made);
       return results;
     } catch (...) {
-      if (made) made->take_back();
+      made.front()->take_back();
       throw;
     }
   }
@@ -289,9 +285,13 @@ class CompiledCalls::Impl {
     const CallKey key(arguments, tape_mode().records);
     if (const auto found = find(key, arguments.tensors); found != plans_.end())
       return plan_of(**found);
-    const std::unique_ptr<Traced> made = trace(key, arguments.tensors, function);
-    made->take_back();
-    return plan_of(*made);
+    Plans made = trace(key, arguments.tensors, function);
+    Traced& traced = *made.front();
+    const memory::Plan plan = plan_of(traced);
+    traced.take_back();
+    // Slots that it would have made are gone, and so is what refers to them.
+    if (traced.is_for(key, arguments.tensors)) keep(made);
+    return plan;
   }
 
   memory::Breakdown memory() const {
@@ -377,8 +377,14 @@ class CompiledCalls::Impl {
                                 [&](const auto& plan) { return plan->is_for(key, arguments); });
   }
 
-  std::unique_ptr<Traced> trace(const CallKey& key, const Tensors& arguments,
-                                const Function& function) {
+  // The one plan that a list has joins the kept ones, which may then be one too many.
+  void keep(Plans& made) noexcept {
+    plans_.splice(plans_.begin(), made);
+    if (plans_.size() > options_.max_plans) plans_.pop_back();
+  }
+
+  // Traces the function for these arguments. Returns a list of one.
+  Plans trace(const CallKey& key, const Tensors& arguments, const Function& function) {
     std::optional<Device> device;
     if (memory_)
       device = memory_->device;
@@ -387,7 +393,9 @@ class CompiledCalls::Impl {
     Tracer tracer(key, arguments, device);
     tracer.run(function);
     if (!memory_) memory_ = std::make_unique<Memory>(tracer.device(), options_);
-    return tracer.finish(memory_->device.runtime(), options_.passes);
+    Plans made(1);
+    made.front() = tracer.finish(memory_->device.runtime(), options_.passes);
+    return made;
   }
 
   static memory::Plan plan_of(const Traced& traced) {
@@ -421,7 +429,9 @@ class CompiledCalls::Impl {
   }
 
   Tensors execute(Traced& traced, const Tensors& arguments) {
-    if (!make_executable(traced)) return complete(traced, arguments, {});
+    Tensors results;
+    results.reserve(traced.results.size());
+    if (!make_executable(traced)) return complete(traced, arguments, {}, std::move(results));
     Executable& executable = *traced.executable;
     const Program& program = executable.program();
 
@@ -465,9 +475,12 @@ class CompiledCalls::Impl {
     }
     memory_->arena.provide(program.plan);
     executable.bind(memory_->arena.data(), *traced.variables);
+    for (const TracedLeaf& leaf : traced.leaves)
+      if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
+        Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());
     executable.run(memory_->stream.get(), {feeds.data(), feeds.size()}, fetched);
     if (!program.updated_captured.empty()) Attempt::keep();
-    return complete(traced, arguments, fetched);
+    return complete(traced, arguments, fetched, std::move(results));
   }
 
   static std::size_t count_of_results(const Traced& traced) noexcept {
@@ -475,19 +488,18 @@ class CompiledCalls::Impl {
         traced.results, [](const TracedResult& result) { return result.fetch != kNowhere; }));
   }
 
-  // What a call that has run leaves: gradients of leaves, the generator, and its results.
-  static Tensors complete(const Traced& traced, const Tensors& arguments, const Tensors& fetched) {
+  // What a call that has run leaves: gradients of leaves, the generator, and its results, in a list
+  // that has room for them.
+  static Tensors complete(const Traced& traced, const Tensors& arguments, const Tensors& fetched,
+                          Tensors results) noexcept {
     generator().counter += traced.draws;
     const auto fetched_at = [&](std::size_t i) { return i == kNowhere ? Tensor() : fetched[i]; };
     for (const TracedLeaf& leaf : traced.leaves) {
       if (!leaf.is_changed) continue;
-      Node& node = leaf.node(arguments);
-      Node::Extra& extra = *node.extra;
-      if (leaf.fetch != kNowhere) Attempt::note_gradient(Ref<Node>(&node), !extra.tensor.defined());
+      Node::Extra& extra = *leaf.node(arguments).extra;
       extra.tensor = fetched_at(leaf.fetch);
       extra.partial = false;
     }
-    Tensors results;
     for (const TracedResult& result : traced.results) {
       results.push_back(fetched_at(result.fetch));
       if (result.loses_history) results[results.size() - 1].impl()->lost_history = true;

@@ -47,7 +47,9 @@ struct HeldMemory {
   }
 };
 
-enum class Way { eager, graph, prepared };  // prepared: a graph's steps go through Session::prepare
+// prepared: a graph's steps go through Session::prepare
+enum class Way { eager, graph, prepared, compiled };
+constexpr bool has_session(Way way) { return way == Way::graph || way == Way::prepared; }
 
 // A program that trains; equal arguments make equal programs.
 class FailingTraining {
@@ -56,7 +58,10 @@ class FailingTraining {
       : model_(model),
         way_(way),
         device_(device),
-        mode_(way != Way::eager, DType::f32, Seed{7}, {.device = device, .seed = Seed{3}}),
+        mode_(has_session(way)       ? InMode::graph
+              : way == Way::compiled ? InMode::compiled
+                                     : InMode::eager,
+              DType::f32, Seed{7}, {.device = device, .seed = Seed{3}}),
         loss_(model.make(mode_.parameters)),
         step_(mode_.function(
             {{model.input.dtype, with_rows(model.input, -1)},
@@ -66,7 +71,7 @@ class FailingTraining {
             },
             way == Way::prepared)) {
     set_seed(Seed{3});
-    if (way != Way::eager) mode_.session();  // initialized
+    if (has_session(way)) mode_.session();  // initialized
   }
 
   // Makes a step on a batch of `rows` samples. Returns the loss, nothing on a simulated device. A
@@ -85,11 +90,11 @@ class FailingTraining {
     const Parameters& p = mode_.parameters;
     TrainingState state{.random_key = ebb::detail::generator().key,
                         .random_counter = ebb::detail::generator().counter};
-    const bool has_slots = way_ == Way::eager || mode_.session().memory().optimizer_state_bytes > 0;
+    const bool has_slots = !has_session(way_) || mode_.session().memory().optimizer_state_bytes > 0;
     for (const auto* list : {&p.entries(), &p.states(), &p.slots()})
       for (const auto& [name, tensor] : *list) {
         if (list == &p.slots() && !has_slots) continue;  // reading them makes them
-        const bool has_gradient = way_ == Way::eager && tensor.grad().defined();
+        const bool has_gradient = !has_session(way_) && tensor.grad().defined();
         state.names.push_back(name + (has_gradient ? " and its gradient" : ""));
         const Tensor value = mode_[name];
         if (!device_.is_simulated()) state.bits.push_back(bytes_of(value));
@@ -101,7 +106,7 @@ class FailingTraining {
     device_.runtime().allocator().release_cached();
     HeldMemory held;
     held.add(device_.runtime().allocator().stats());
-    if (way_ == Way::eager) return held;
+    if (!has_session(way_)) return held;
     const Session& session = mode_.session();
     held.add(session.stats());
     const memory::Breakdown of = session.memory();
@@ -273,6 +278,14 @@ TEST_CASE("an eager step of which any allocation fails has not happened", "[row1
     }
 }
 
+TEST_CASE("a compiled call of which any allocation fails has not happened", "[row11]") {
+  for (const BundledModel& model : bundled_models())
+    for (const Method method : kMethods) {
+      CAPTURE(model.name, name(method));
+      check_both(training(model, method, Way::compiled), 2);
+    }
+}
+
 TEST_CASE("a session's run of which any allocation fails has not happened", "[row11]") {
   for (const BundledModel& model : bundled_models())
     for (const bool prepared : {false, true})
@@ -296,6 +309,7 @@ TEST_CASE("a step of which any allocation of the host's heap fails has not happe
   };
   for (const Method method : kMethods) {
     check_all(method, Way::eager, 100);
+    check_all(method, Way::compiled, 10);
     if (method != Method::backward) check_all(method, Way::graph, 10);
   }
   check_all(Method::minimize, Way::prepared, 5);
@@ -308,8 +322,8 @@ TEST_CASE("a step that the source refuses memory for has not happened, and a sma
   std::size_t failures = 0;
   for (const BundledModel& model : bundled_models())
     for (const Method method : {Method::minimize, Method::accumulate})
-      for (const Way way : {Way::eager, Way::graph}) {
-        CAPTURE(model.name, name(method), way == Way::graph);
+      for (const Way way : {Way::eager, Way::graph, Way::compiled}) {
+        CAPTURE(model.name, name(method), static_cast<int>(way));
         const MakeTraining make = training(model, method, way);
         for (const Batches& batches : programs(kManyRows))
           failures += check(make, batches, source.device(), Of::source, &source);
