@@ -5,18 +5,25 @@
 #include <cstdlib>
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/workers.h"
+#include "ebb/core/memory/predict.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/dense.h"
+#include "ebb/models/lstm.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
 
@@ -159,6 +166,54 @@ void tiny_mlp_graph(benchmark::State& state) {
 }
 BENCHMARK(tiny_mlp_eager);
 BENCHMARK(tiny_mlp_graph);
+
+// A step of an 8-layer LSTM with 8,192 units at batch 4,096 and 256 steps, which no device holds:
+// as one operator, and cell by cell. Alone on a twin, and predicted: with what the prediction finds
+// out.
+void large_lstm(const Device& device, bool by_cells) {
+  constexpr std::int64_t kUnits = 8192, kRows = 4096, kSteps = 256;
+  constexpr int kLayers = 8;
+  const Parameters params(device);
+  const Tensor x = Tensor::zeros({kRows, kSteps, kUnits}, DType::f32, device);
+  if (!by_cells) {
+    const models::Lstm lstm(params, kUnits, {.hidden = kUnits, .layers = kLayers});
+    optim::Adam().minimize(mean(square(lstm(x, Phase::training).sequence)), params);
+    return;
+  }
+  std::vector<models::Dense> gates;
+  std::vector<Tensor> hidden, cell;
+  for (int layer = 0; layer < kLayers; ++layer) {
+    gates.emplace_back(params.scope(std::to_string(layer)), 2 * kUnits, 4 * kUnits);
+    hidden.push_back(Tensor::zeros({kRows, kUnits}, DType::f32, device));
+    cell.push_back(hidden.back());
+  }
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    Tensor in = select(x, 1, step);
+    for (std::size_t i = 0; i < gates.size(); ++i) {
+      const auto [input, forget, update, output] =
+          split(gates[i](concat({in, hidden[i]}, 1)), {kUnits, kUnits, kUnits, kUnits}, 1);
+      cell[i] = sigmoid(forget) * cell[i] + sigmoid(input) * tanh(update);
+      in = hidden[i] = sigmoid(output) * tanh(cell[i]);
+    }
+  }
+  optim::Adam().minimize(mean(square(hidden.back())), params);
+}
+
+void large_lstm_on_a_twin(benchmark::State& state) {
+  for (auto _ : state)
+    large_lstm(Device::simulated("h200", std::size_t{141} << 30), state.range(0) != 0);
+}
+void large_lstm_predicted(benchmark::State& state) {
+  const Device device = Device::simulated("h200", std::size_t{141} << 30);
+  for (auto _ : state) {
+    const memory::Prediction prediction =
+        memory::predict(device, [&](const Device& twin) { large_lstm(twin, state.range(0) != 0); });
+    if (prediction.fits || prediction.least_limit_bytes < prediction.peak_bytes)
+      state.SkipWithError("the prediction is wrong");
+  }
+}
+BENCHMARK(large_lstm_on_a_twin)->Arg(0)->Arg(1);
+BENCHMARK(large_lstm_predicted)->Arg(0)->Arg(1);
 
 }  // namespace
 

@@ -1,9 +1,13 @@
 #include "ebb/core/data/tensor_files.h"
 
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/host_values.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/files/npy.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/tensor/tape_mode.h"
@@ -21,34 +25,55 @@ Tensor make_tensor(const Spec& spec, const Device& device, const char* what, con
   return tensor;
 }
 
+// What the prediction on `device` remembers of a file that its program saved there.
+std::optional<safetensors::File> remembered(const std::string& name, const Device& device) {
+  const auto simulation = device.runtime().simulation();
+  const auto header = simulation ? simulation->saved(name) : std::nullopt;
+  return header ? std::optional(safetensors::File::of_header(*header)) : std::nullopt;
+}
+
 template <class File>
 TensorsByName load_all(const std::string& name, const Device& device, const char* what) {
-  const File file(name);
   TensorsByName tensors;
-  for (const auto& entry : file.entries())
-    tensors.emplace(entry.name, make_tensor(entry.spec, device, what,
-                                            [&](void* values) { file.read(entry.name, values); }));
+  const auto load = [&](const auto& file) {
+    for (const auto& entry : file.entries())
+      tensors.emplace(entry.name, make_tensor(entry.spec, device, what, [&](void* values) {
+                        file.read(entry.name, values);
+                      }));
+  };
+  if (const auto saved = remembered(name, device))
+    load(*saved);
+  else
+    load(File(name));
   return tensors;
 }
 
-// What is read of a simulated tensor is made up, and no file may have it.
-void require_real_values(const Tensor& tensor, const char* what, const std::string& which) {
-  detail::require_values(tensor, what, which);
-  if (tensor.device().is_simulated())
-    detail::refuse<SimulatedRead>(
-        what, which + " has no values to save, since its device is simulated: it is " +
-                  tensor.to_string());
+// The prediction that remembers a tensor's file in place of its values; null if it has values.
+// Throws as require_values().
+std::shared_ptr<detail::Simulation> prediction_of(const Tensor& tensor, const char* what,
+                                                  const std::string& which) {
+  const bool is_concrete =
+      tensor.defined() && !tensor.is_symbolic() && !detail::is_shape_only(*tensor.impl());
+  auto simulation = is_concrete ? tensor.device().runtime().simulation() : nullptr;
+  if (!simulation)
+    detail::require_values(tensor, what, which);
+  else
+    detail::require_whole(*tensor.impl()->storage, what, detail::entry());
+  return simulation;
 }
 
-// Host views of tensors, in the form that file writers take.
+// Tensors to be saved, in the form that file writers take.
 struct Views {
   Views(const TensorsByName& tensors, const char* what) {
     for (const auto& [name, tensor] : tensors) {
-      require_real_values(tensor, what, "'" + name + "'");
+      if (auto simulation =
+              prediction_of(tensor, what, name.empty() ? "the tensor" : "'" + name + "'"))
+        prediction = std::move(simulation);
       values.push_back(detail::values_of(tensor));
       views.push_back({name, tensor.impl()->spec, values.back().data()});
     }
   }
+  std::shared_ptr<detail::Simulation> prediction;  // null if all tensors have values
   std::vector<HostView> values;
   std::vector<safetensors::View> views;
 };
@@ -57,14 +82,19 @@ struct Views {
 
 Tensor load_npy(const std::string& name, const Device& device, CallSite site) {
   const detail::CallSiteScope at(site);
+  if (const auto saved = remembered(name, device))
+    return make_tensor(saved->entries().at(0).spec, device, "load_npy", [](void*) {});
   const npy::File file(name);
   return make_tensor(file.spec(), device, "load_npy", [&](void* values) { file.read(values); });
 }
 
 void save_npy(const std::string& file, const Tensor& tensor, CallSite site) {
   const detail::CallSiteScope at(site);
-  require_real_values(tensor, "save_npy", "the tensor");
-  npy::write(file, tensor.impl()->spec, detail::values_of(tensor).data());
+  const Views saved({{"", tensor}}, "save_npy");
+  const safetensors::View& array = saved.views[0];
+  if (!saved.prediction) return npy::write(file, array.spec, array.values);
+  npy::check_write(file, array.spec);
+  saved.prediction->save(file, safetensors::check_write(file, saved.views));
 }
 
 TensorsByName load_npz(const std::string& file, const Device& device, CallSite site) {
@@ -74,7 +104,10 @@ TensorsByName load_npz(const std::string& file, const Device& device, CallSite s
 
 void save_npz(const std::string& file, const TensorsByName& tensors, CallSite site) {
   const detail::CallSiteScope at(site);
-  npz::write(file, Views(tensors, "save_npz").views);
+  const Views saved(tensors, "save_npz");
+  if (!saved.prediction) return npz::write(file, saved.views);
+  npz::check_write(file, saved.views);
+  saved.prediction->save(file, safetensors::check_write(file, saved.views));
 }
 
 TensorsByName load_safetensors(const std::string& file, const Device& device, CallSite site) {
@@ -84,7 +117,9 @@ TensorsByName load_safetensors(const std::string& file, const Device& device, Ca
 
 void save_safetensors(const std::string& file, const TensorsByName& tensors, CallSite site) {
   const detail::CallSiteScope at(site);
-  safetensors::write(file, Views(tensors, "save_safetensors").views);
+  const Views saved(tensors, "save_safetensors");
+  if (!saved.prediction) return safetensors::write(file, saved.views);
+  saved.prediction->save(file, safetensors::check_write(file, saved.views));
 }
 
 }  // namespace ebb

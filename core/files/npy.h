@@ -20,6 +20,8 @@ namespace npy {
 // with safetensors::write. Throws FileError; Error for an open shape, and for bf16, which NumPy
 // does not have.
 void write(const std::string& file, const Spec& spec, const void* values);
+// Throws as write() would before its first byte, and writes nothing.
+void check_write(const std::string& file, const Spec& spec);
 
 // An open file whose header is read and checked against the file's size. Throws FileError that
 // names the damage, or the form in which NumPy must save the array.
@@ -50,6 +52,8 @@ using View = safetensors::View;
 // Writes an uncompressed archive like np.savez. Throws as npy::write does, and Error for a name
 // that is empty, too long, not UTF-8 or given twice.
 void write(const std::string& file, std::span<const View> tensors);
+// Throws as write() would before its first byte, and writes nothing.
+void check_write(const std::string& file, std::span<const View> tensors);
 
 // An open file of np.savez or np.savez_compressed, its directory and all headers read and checked.
 // Throws FileError. Used by one thread at a time.

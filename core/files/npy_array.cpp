@@ -261,6 +261,11 @@ void write(const std::string& file, const Spec& spec, const void* values) {
   out.commit();
 }
 
+void check_write(const std::string& file, const Spec& spec) {
+  detail::make_npy_header(spec, "npy");
+  detail::OutputFile::check(file);
+}
+
 namespace {
 class FileBytes final : public detail::NpyBytes {
  public:

@@ -164,11 +164,8 @@ class EntryBytes final : public detail::NpyBytes {
   const std::unique_ptr<zip_file_t, decltype(&zip_fclose)> entry_;
 };
 
-}  // namespace
-
-bool is_supported() noexcept { return true; }
-
-void write(const std::string& file, std::span<const View> tensors) {
+// The headers of an archive's arrays. Throws Error for a name or dtype that it cannot have.
+std::vector<std::string> make_headers(std::span<const View> tensors) {
   std::unordered_set<std::string> names;
   std::vector<std::string> headers;
   for (const View& tensor : tensors) {
@@ -182,7 +179,21 @@ void write(const std::string& file, std::span<const View> tensors) {
     require(names.insert(tensor.name).second, "is given twice");
     headers.push_back(detail::make_npy_header(tensor.spec, ("npz " + name).c_str()));
   }
+  return headers;
+}
+
+}  // namespace
+
+bool is_supported() noexcept { return true; }
+
+void write(const std::string& file, std::span<const View> tensors) {
+  const std::vector<std::string> headers = make_headers(tensors);
   Target(file).write(tensors, headers);
+}
+
+void check_write(const std::string& file, std::span<const View> tensors) {
+  make_headers(tensors);
+  detail::OutputFile::check(file);
 }
 
 struct File::Impl {

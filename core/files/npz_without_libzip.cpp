@@ -17,6 +17,7 @@ struct File::Impl {};
 
 bool is_supported() noexcept { return false; }
 void write(const std::string& file, std::span<const View>) { refuse(file); }
+void check_write(const std::string& file, std::span<const View>) { refuse(file); }
 File::File(const std::string& file) { refuse(file); }
 File::~File() = default;
 File::File(File&&) noexcept = default;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/simulation_scope.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb::memory {
@@ -22,6 +23,7 @@ void Comparison::measure(std::string name, const Program& program, const Predict
     program(twin, marks);
     result.predicted = marks.finish();
     result.fits = twin.runtime().fits();
+    result.reads = simulation.reads();
   }
   const ebb::detail::SimulationScope simulation(device_, options);  // if it is a twin itself
   Marks marks(device_);
@@ -34,6 +36,7 @@ void Comparison::measure(std::string name, const Program& program, const Predict
   if (device_.is_simulated()) {
     result.predicted = result.measured;
     result.fits = device_.runtime().fits();
+    result.reads = simulation.reads();
   }
   results_.push_back(std::move(result));
 }

@@ -11,11 +11,12 @@ namespace ebb::memory {
 // Result of Comparison::measure for one program.
 struct Measurement {
   std::string name;
-  Footprint predicted;         // on the device's twin
-  Footprint measured;          // on the device; equal to the prediction on a simulated one
-  bool fits = true;            // whether the twin's capacity was enough
-  std::vector<double> losses;  // of each step of the real run; empty on a simulated device
-  double seconds = 0;          // duration of the real run
+  Footprint predicted;          // on the device's twin
+  Footprint measured;           // on the device; equal to the prediction on a simulated one
+  bool fits = true;             // whether the twin's capacity was enough
+  std::vector<ReadLine> reads;  // values that the prediction gave, as in Prediction::reads
+  std::vector<double> losses;   // of each step of the real run; empty on a simulated device
+  double seconds = 0;           // duration of the real run
 };
 
 // Lays the memory of programs side by side, predicted and measured.

@@ -7,6 +7,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/predict.h"
+#include "ebb/core/memory/simulation_scope.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb {

@@ -100,7 +100,7 @@ TEST_CASE("the programs that answer questions print what the page on memory quot
 }
 
 TEST_CASE("the page on memory links to files that are there") {
-  const std::regex link(R"(\]\(([^)#:]+)\))");
+  const std::regex link(R"(\]\(([^)#: ]+)\))");
   std::size_t links = 0;
   for (const std::string& line : page())
     for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at, ++links) {

@@ -37,7 +37,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_mlp --device cuda:no", "unknown device"},
       {"train_mlp --device ''", "unknown device ''"},
       {"train_mlp --device sim:cpu", "sim:PROFILE:SIZE"},
-      {"train_mlp --accumulate many", "--accumulate takes auto or a whole number"},
+      {"train_mlp --accumulate many", "--accumulate: takes auto or a whole number"},
       {"train_mlp --accumulate 5", "does not divide"},
       {"train_mlp --json nowhere/figures.json", "nowhere"},
       {"train_mlp --save nowhere/run.safetensors", "--save nowhere/run.safetensors: there is no"},

@@ -152,7 +152,13 @@ TEST_CASE("what a prediction gives stays in the prediction") {
     CHECK_ERROR(params.save(folder.path("no/such/folder/a")), FileError, "cannot be written");
     CHECK_ERROR(params.save(folder.path(".")), FileError, "not a regular file");
     CHECK_ERROR(params["w"].to(Device::cpu()), SimulatedRead, "no values");
-    CHECK_ERROR(save_npy(folder.path("w.npy"), params["w"]), SimulatedRead, "no values to save");
+    save_npy(folder.path("w.npy"), params["w"]);
+    save_safetensors(folder.path("w"), {{"a", params["w"]}});
+    CHECK(load_npy(folder.path("w.npy"), twin).shape() == Shape{4});
+    CHECK(load_safetensors(folder.path("w"), twin).at("a").shape() == Shape{4});
+    CHECK_ERROR(load_npy(folder.path("w.npy")), FileError, "w.npy");
+    const Tensor half = Tensor::zeros({1}, DType::bf16, twin);
+    CHECK_ERROR(save_npy(folder.path("half.npy"), half), Error, "bf16");
     const Parameters other(twin, Seed{1});
     other.declare("w", {5}, initializers::zeros());
     CHECK_ERROR(other.load(folder.path("gone")), FileError, "is f32[4] in");
