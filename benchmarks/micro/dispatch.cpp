@@ -15,8 +15,10 @@
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/create.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/op_def.h"
@@ -191,7 +193,7 @@ void large_lstm(const Device& device, bool by_cells) {
     Tensor in = select(x, 1, step);
     for (std::size_t i = 0; i < gates.size(); ++i) {
       const auto [input, forget, update, output] =
-          split(gates[i](concat({in, hidden[i]}, 1)), {kUnits, kUnits, kUnits, kUnits}, 1);
+          chunk<4>(gates[i](concat({in, hidden[i]}, 1)), 1);
       cell[i] = sigmoid(forget) * cell[i] + sigmoid(input) * tanh(update);
       in = hidden[i] = sigmoid(output) * tanh(cell[i]);
     }

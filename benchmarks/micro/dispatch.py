@@ -50,5 +50,9 @@ def measure(build, seconds):
         },
         "prepared_node": node,
         "prepared_step": above_kernels(10) - 10 * node,
+        "predicting_an_lstm": {  # over the same program alone on a twin
+            form: times[f"large_lstm_predicted/{i}"] / times[f"large_lstm_on_a_twin/{i}"]
+            for i, form in enumerate(("fused", "by_cells"))
+        },
         "tiny_mlp": {mode: times[f"tiny_mlp_{mode}"] for mode in ("eager", "graph")},
     }
