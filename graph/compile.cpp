@@ -423,9 +423,7 @@ class CompiledCalls::Impl {
       values.push_back(static_cast<std::int64_t>(generator.key));
       values.push_back(static_cast<std::int64_t>(generator.counter + i));
     }
-    const bool copies = memory_->device.runtime().profile().captures_programs;
-    return Tensor::from(values, {static_cast<std::int64_t>(traced.draws), 2},
-                        copies ? Device::cpu() : memory_->device);
+    return Tensor::from(values, {static_cast<std::int64_t>(traced.draws), 2}, memory_->device);
   }
 
   Tensors execute(Traced& traced, const Tensors& arguments) {
