@@ -382,10 +382,7 @@ Training train_eagerly(const Run& run) {
                   const DataLoader& batches) { params.save(file, batches); },
       .load = [&](const std::string& file, DataLoader& batches) { params.load(file, batches); }};
   if (updates.leaves_rest()) steps.flush = [&] { updates.flush(params); };
-  if (options.mode == Mode::compiled) {
-    steps.train = compile(std::move(steps.train));
-    steps.predict = compile(std::move(steps.predict));
-  }
+  if (options.mode == Mode::compiled) steps.train = compile(std::move(steps.train));
   Training training = train_epochs(run, steps);
   run.mark(kTrained);
   training.parameters = params.count();
