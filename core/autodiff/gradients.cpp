@@ -5,6 +5,7 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/random/random.h"

@@ -85,7 +85,8 @@ Tensors values_before(const StatefulProgram& program, const Parameters& paramete
   return values;
 }
 
-Outcome run_eagerly(const StatefulProgram& program) {
+// Eagerly, or each run as a call of a compiled step.
+Outcome run_eagerly(const StatefulProgram& program, bool compiled = false) {
   Outcome outcome;
   const Bytes left;
   {
@@ -93,16 +94,27 @@ Outcome run_eagerly(const StatefulProgram& program) {
     declare(program, parameters);
     const Tensors before = values_before(program, parameters);
     outcome.runs = all_runs(program, [&](std::size_t r) {
-      Tensors values = before;
+      Tensors feeds;
       for (std::size_t i = 0; i < program.inputs.size(); ++i)
         if (program.inputs[i].kind == StatefulInput::feed)
-          values[i] = draw_input(program, static_cast<int>(i), static_cast<int>(r));
-      Direct machine(parameters, values);
-      run_needed(program, r, [&](const Line& line) { machine.run(line); });
-      Tensors shown;
-      for (const int v : program.fetches_of(r)) shown.push_back(machine[v]);
-      for (std::size_t i = 0; i < program.inputs.size(); ++i)
-        if (program.inputs[i].kind < StatefulInput::captured_view) shown.push_back(values[i]);
+          feeds.push_back(draw_input(program, static_cast<int>(i), static_cast<int>(r)));
+      const auto body = [&](const Tensors& fed) {
+        Tensors values = before;
+        for (std::size_t i = 0, next = 0; i < program.inputs.size(); ++i)
+          if (program.inputs[i].kind == StatefulInput::feed) values[i] = fed[next++];
+        Direct machine(parameters, values);
+        run_needed(program, r, [&](const Line& line) { machine.run(line); });
+        Tensors fetched;
+        for (const int v : program.fetches_of(r)) fetched.push_back(machine[v]);
+        return fetched;
+      };
+      Tensors shown = compiled ? compile(body, {.passes = r % 2 == 0})(feeds) : body(feeds);
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+        const StatefulInput& input = program.inputs[i];
+        const Tensor& value = input.kind == StatefulInput::feed ? feeds[next++] : before[i];
+        if (input.kind < StatefulInput::captured_view) shown.push_back(value);
+      }
       return shown;
     });
   }
@@ -237,17 +249,21 @@ std::string disagreement(const StatefulProgram& program, Counts& counts) {
   const Outcome eager = run_eagerly(program);
   const Outcome plain = run_as_graph(program, false);
   const Outcome passes = run_as_graph(program, true);
+  const Outcome compiled = run_eagerly(program, true);
   const Outcome reference = run_functionally(program);
-  if (eager.left_bytes || plain.left_bytes || passes.left_bytes) return "bytes are left";
+  if (compiled.left_bytes || eager.left_bytes || plain.left_bytes || passes.left_bytes)
+    return "bytes are left";
   if (passes.plan) check_plan(*passes.plan, passes.session);
   for (std::size_t r = 0; r < program.runs.size(); ++r) {
     const auto in_run = [&](const Outcome& outcome) {
       return r < outcome.runs.size() ? &outcome.runs[r] : nullptr;
     };
-    const Shown *a = in_run(eager), *b = in_run(plain), *c = in_run(passes), *d = in_run(reference);
+    const Shown *a = in_run(eager), *b = in_run(plain), *c = in_run(passes), *d = in_run(reference),
+                *e = in_run(compiled);
     const auto wrong = [&](const char* why) {
       return std::string(why) + " (run " + std::to_string(r) + ")\neager     " + list(a) +
-             "graph     " + list(b) + "passes    " + list(c) + "reference " + list(d);
+             "graph     " + list(b) + "passes    " + list(c) + "reference " + list(d) +
+             "compiled  " + list(e);
     };
     if (!b || !c || !d) break;  // an earlier run was refused
     ++counts.runs;
@@ -257,6 +273,7 @@ std::string disagreement(const StatefulProgram& program, Counts& counts) {
       // In a graph, dense's backward reads both factors, even for the gradient of one.
       if (says(b->error, "[dense_backward] the backward pass needs")) break;
       if (!same_bits(*a, *b)) return wrong("the graph differs from eager");
+      if (e && !same_bits(*a, *e)) return wrong("a compiled step differs from eager");
       if (!d->error.empty()) return wrong("a gradient is lost");
       if (!close(*a, *d)) return wrong("eager differs from the reference");
       continue;
@@ -271,6 +288,9 @@ std::string disagreement(const StatefulProgram& program, Counts& counts) {
       ++counts.refused;
       break;
     }
+    if (e && e->error.empty() && !close(*e, *d)) return wrong("a compiled step differs");
+    if (e && !refuses_history(e->error) && !refuses_memory(e->error) && !e->error.empty())
+      return wrong("a compiled step's error is none that was expected");
     ++counts.ordered;
     if (!close(*b, *d)) return wrong("the graph differs from the reference");
   }
