@@ -197,9 +197,11 @@ std::string verdict(std::span<const Row> rows, std::span<const Measurement> resu
 
 std::string about(const Measurement& result, const Device& device) {
   std::string text;
-  if (!result.fits)
-    text += result.name + " does not fit: " + device.name() + " has " +
-            figure(device.runtime().capacity_bytes()) + ".\n";
+  if (!result.fits) {
+    const std::size_t has = device.runtime().capacity_bytes(), peak = result.predicted.peak_bytes;
+    text += result.name + " does not fit: " + device.name() + " has " + figure(has) +
+            (peak > has ? ", " + figure(peak - has) + " less than the peak" : "") + ".\n";
+  }
   if (result.measured.steps == 0) return text;
   text +=
       fmt::format("{}: {} steps in {:.1f} s", result.name, result.measured.steps, result.seconds);

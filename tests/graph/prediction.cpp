@@ -238,6 +238,42 @@ TEST_CASE("a micro-batch and all smaller ones run under the limit, and one more 
   CHECK_ERROR(memory::fit_micro_batch(device, 0, 1_MiB, step), Error, "prediction.cpp");
 }
 
+TEST_CASE("a micro-batch is smaller than any number of rows that does not fit", "[row16][host]") {
+  struct Case {
+    std::int64_t rows, large;  // a batch, and a number of rows that takes more than its neighbours
+    std::int64_t size, steps;
+  };
+  for (const Case& one :
+       {Case{1000, 2000, 150, 7}, Case{1000, 100, 99, 11}, Case{140, 140, 139, 2},
+        Case{100, 1000, 100, 1}, Case{290, 140, 139, 3}, Case{4000, 2, 1, 4000}}) {
+    CAPTURE(one.rows, one.large);
+    const auto need = [&](std::int64_t rows) -> memory::detail::Need {
+      const auto bytes = static_cast<std::size_t>(rows == one.large ? 1000 + rows : rows);
+      return {bytes, bytes};
+    };
+    const memory::MicroBatch fit = memory::detail::fit_rows("fit", one.rows, 150, need);
+    CHECK(fit.size == one.size);
+    CHECK(fit.steps == one.steps);
+    CHECK((fit.next_reserved_bytes > 150) == (one.size < one.rows));
+  }
+}
+
+TEST_CASE("a comparison predicts a program that branches on what it reads", "[row26][host]") {
+  memory::Comparison comparison(Device::cpu());
+  comparison.measure("loop",
+                     [](const Device& here, memory::Marks& mark) {
+                       const Net net(here);
+                       do mark.step(net.train());
+                       while (mark.losses().back() > 1000);
+                     },
+                     {.values = 0.25});
+  const memory::Measurement& loop = comparison.results()[0];
+  CHECK(loop.predicted.peak_bytes == loop.measured.peak_bytes);
+  REQUIRE(loop.reads.size() == 1);
+  CHECK(loop.reads[0].count == 1);
+  CHECK(loop.losses[0] != 0.25);
+}
+
 TEST_CASE("a graph's micro-batch is the largest whose session keeps to the limit", "[row16]") {
   const ClassifierGraph model;
   const FedShapes shapes = {{model.x, {512, 16}}, {model.y, {512}}};
