@@ -242,19 +242,20 @@ TEST_CASE("a micro-batch is smaller than any number of rows that does not fit", 
   struct Case {
     std::int64_t rows, large;  // a batch, and a number of rows that takes more than its neighbours
     std::int64_t size, steps;
+    std::size_t limit = 150;
   };
-  for (const Case& one :
-       {Case{1000, 2000, 150, 7}, Case{1000, 100, 99, 11}, Case{140, 140, 139, 2},
-        Case{100, 1000, 100, 1}, Case{290, 140, 139, 3}, Case{4000, 2, 1, 4000}}) {
+  for (const Case& one : {Case{1000, 2000, 150, 7}, Case{1000, 100, 99, 11}, Case{140, 140, 139, 2},
+                          Case{100, 1000, 100, 1}, Case{290, 140, 139, 3}, Case{4000, 2, 1, 4000},
+                          Case{2277, 777, 776, 3, 1500}}) {
     CAPTURE(one.rows, one.large);
     const auto need = [&](std::int64_t rows) -> memory::detail::Need {
-      const auto bytes = static_cast<std::size_t>(rows == one.large ? 1000 + rows : rows);
+      const auto bytes = static_cast<std::size_t>(rows == one.large ? 10'000 : rows);
       return {bytes, bytes};
     };
-    const memory::MicroBatch fit = memory::detail::fit_rows("fit", one.rows, 150, need);
+    const memory::MicroBatch fit = memory::detail::fit_rows("fit", one.rows, one.limit, need);
     CHECK(fit.size == one.size);
     CHECK(fit.steps == one.steps);
-    CHECK((fit.next_reserved_bytes > 150) == (one.size < one.rows));
+    CHECK((fit.next_reserved_bytes > one.limit) == (one.size < one.rows));
   }
 }
 
