@@ -152,6 +152,7 @@ TEST_CASE("a prediction counts on past the capacity, with the peak of a device t
     CHECK(past.peak_bytes <= enough.peak_bytes);  // arenas have given way
     CHECK(past.reserved_peak_bytes <= enough.reserved_peak_bytes);
     CHECK(past.capacity_bytes == 64_KiB);
+    CHECK(past.least_limit_bytes == enough.least_limit_bytes);
   }
 }
 
