@@ -130,6 +130,13 @@ Tensors compose_attention_backward(std::span<const Tensor> inputs, const Attribu
   return outputs;
 }
 
+// Products of q and k, and of the probabilities and v.
+std::int64_t products(const MemoryQuery& query) {
+  const Shape &q = query.inputs[kAttentionQ].shape, &k = query.inputs[kAttentionK].shape,
+              &v = query.inputs[kAttentionV].shape;
+  return q.dim(-1) == 0 ? 0 : q.elements() / q.dim(-1) * k.dim(-2) * (q.dim(-1) + v.dim(-1));
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
@@ -151,6 +158,7 @@ constinit const OpDef attention_op{.name = "scaled_dot_product_attention",
                                    .gradient = attention_gradient,
                                    .keeps = {kAll, bit(0) | bit(1)},
                                    .gradient_outputs = bit(1),
+                                   .products = products,
                                    .cpu = cpu::in_float<cpu::attention, cpu::attention_memory>,
                                    .cuda = {cuda::attention}};
 
@@ -159,6 +167,8 @@ constinit const OpDef attention_backward_op{
     .infer = infer_attention_backward,
     .compose = compose_attention_backward,
     .optional_outputs = kAll,
+    // The forward products again, and one for each of dq, dk and dv beside dy v^T.
+    .products = [](const MemoryQuery& query) { return products(query) * 5 / 2; },
     .cpu = cpu::in_float<cpu::attention_backward, cpu::attention_backward_memory>,
     .cuda = {.run = cuda::attention_backward, .memory = cuda::attention_backward_memory}};
 

@@ -238,6 +238,15 @@ Tensor apply_rows(const OpDef& function, Operands operands, const ConvAttributes
   return squeeze({apply_images(operands, attributes), site}, {2});
 }
 
+// Each element of the side where the filters are counted meets one filter: axis 0 of the weights.
+std::int64_t products(const Shape& side, const Shape& weights) {
+  return weights.dim(0) == 0 ? 0 : side.elements() * (weights.elements() / weights.dim(0));
+}
+template <std::size_t side, std::size_t weights>
+std::int64_t products_of_inputs(const MemoryQuery& query) {
+  return products(query.inputs[side].shape, query.inputs[weights].shape);
+}
+
 }  // namespace
 
 Tensor conv2d(const Operand& x, const Operand& weights, const Operand& bias,
@@ -289,6 +298,11 @@ constinit const OpDef conv2d_op{.name = "conv2d",
                                   return all;
                                 },
                                 .keeps_input = detail::other_factor,
+                                .products =
+                                    [](const MemoryQuery& query) {
+                                      return products(query.outputs[0].shape,
+                                                      query.inputs[1].shape);
+                                    },
                                 .cpu = cpu::in_float<cpu::conv2d, cpu::conv2d_memory>,
                                 .cuda = {cuda::conv2d}};
 
@@ -298,6 +312,7 @@ constinit const OpDef conv2d_input_gradient_op{
     .gradient = transposed_gradient,
     .keeps_input = detail::other_factor,
     .shape_only = bit(2),
+    .products = products_of_inputs<0, 1>,
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory, cpu::is_input<2>>,
     .cuda = {cuda::conv2d_input_gradient}};
 
@@ -312,6 +327,7 @@ constinit const OpDef conv2d_weight_gradient_op{
     },
     .keeps_input = detail::other_factor,
     .shape_only = bit(2),
+    .products = products_of_inputs<1, 2>,
     .cpu = cpu::in_float<cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory,
                          cpu::is_input<2>>,
     .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
@@ -321,6 +337,7 @@ constinit const OpDef conv_transpose2d_op{
     .infer = infer_images<transposed>,
     .gradient = transposed_gradient,
     .keeps_input = detail::other_factor,
+    .products = products_of_inputs<0, 1>,
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory>,
     .cuda = {cuda::conv_transpose2d}};
 

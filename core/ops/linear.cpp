@@ -157,6 +157,22 @@ Tensor apply_dense(const ListOf<Operand>& operands, Activation activation) {
                           DenseAttributes{activation, operands.size() == 3});
 }
 
+// Each output element is a sum over the inner axis.
+std::int64_t matmul_products(const MemoryQuery& query) {
+  const bool transposed = query.attribute<MatmulAttributes>().transpose_a;
+  return query.outputs[0].shape.elements() * query.inputs[0].shape.dim(transposed ? -2 : -1);
+}
+
+std::int64_t dense_products(const MemoryQuery& query) {
+  return query.outputs[0].shape.elements() * query.inputs[1].shape.dim(0);
+}
+
+// Products for dx and for dw, as far as they are wanted.
+std::int64_t dense_backward_products(const MemoryQuery& query) {
+  return query.inputs[2].shape.elements() * query.inputs[1].shape.dim(0) *
+         (int{query.wants(0)} + int{query.wants(1)});
+}
+
 constexpr OpDef dense_layer(const char* name, Keeps keeps) {
   return {
       .name = name,
@@ -164,6 +180,7 @@ constexpr OpDef dense_layer(const char* name, Keeps keeps) {
       .gradient = dense_gradient,
       .keeps = keeps,
       .keeps_input = detail::other_factor,
+      .products = dense_products,
       .cpu = cpu::in_float<cpu::dense>,
       .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
 }
@@ -223,6 +240,7 @@ constinit const OpDef matmul_op{
     .infer = infer_matmul,
     .gradient = matmul_gradient,
     .keeps_input = detail::other_factor,
+    .products = matmul_products,
     .cpu = cpu::in_float<cpu::matmul>,
     .cuda = {.run = cuda::matmul, .memory = cuda::matmul_memory, .prepare = cuda::matmul_prepare}};
 
@@ -237,6 +255,7 @@ constinit const OpDef dense_backward_op{
     .is_shape_only = detail::other_factor,
     .takes_over = bit(0),
     .optional_outputs = kAll,
+    .products = dense_backward_products,
     .cpu = cpu::in_float<cpu::dense_backward, cpu::dense_backward_memory, detail::other_factor>,
     .cuda = {.run = cuda::dense_backward,
              .memory = cuda::dense_backward_memory,

@@ -202,6 +202,15 @@ detail::CalledScope check_cell(const OpDef& function, RecurrentCell cell, const 
 // A state as the first of several layers; nothing of nothing.
 Tensor as_layer(const Tensor& state) { return state.defined() ? unsqueeze(state, 0) : Tensor(); }
 
+// Each element of the weight matrices, the inputs of rank 2, meets each step of each row.
+std::int64_t products(const MemoryQuery& query, int at) {
+  const Shape& x = query.inputs[static_cast<std::size_t>(at)].shape;
+  std::int64_t weights = 0;
+  for (const Spec& input : query.inputs)
+    if (input.shape.rank() == 2) weights += input.shape.elements();
+  return x.dim(0) * x.dim(1) * weights;
+}
+
 // `results` are the outputs before the reserve.
 constexpr OpDef forward(const char* name, Positions results, Positions reserve) {
   return {.name = name,
@@ -210,6 +219,7 @@ constexpr OpDef forward(const char* name, Positions results, Positions reserve) 
           .keeps = {kAll, bit(0) | reserve},
           .gradient_outputs = reserve,
           .optional_outputs = results,
+          .products = [](const MemoryQuery& query) { return products(query, 0); },
           .cpu = cpu::in_float<cpu::recurrent, cpu::recurrent_memory>,
           .cuda = {.run = cuda::recurrent,
                    .memory = cuda::recurrent_memory,
@@ -221,6 +231,8 @@ constexpr OpDef backward(const char* name) {
           .takes_over = bit(kRecurrentBackwardX),
           .destroys = bit(kRecurrentBackwardReserve),
           .optional_outputs = kAll,
+          .products =
+              [](const MemoryQuery& query) { return 2 * products(query, kRecurrentBackwardX); },
           .cpu = cpu::in_float<cpu::recurrent_backward, cpu::recurrent_backward_memory>,
           .cuda = {.run = cuda::recurrent_backward,
                    .memory = cuda::recurrent_backward_memory,

@@ -111,6 +111,9 @@ struct OpDef {
   bool moves = false;
   // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.
   bool (*is_identity)(const MemoryQuery&) = nullptr;
+  // Multiply-adds of an application, from its shapes: the estimate by which plans choose what to
+  // compute again. Null: so few that the bytes moved decide.
+  std::int64_t (*products)(const MemoryQuery&) = nullptr;
   DeviceKernel cpu = {};
   DeviceKernel cuda = {};
 };
