@@ -14,13 +14,31 @@ Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape
   return state().placeholder(name, {dtype, shape}, site);
 }
 
-memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
-                         CallSite site) const {
-  const detail::CallSiteScope scope(site);
-  const GraphState::Reading reading(state());
+namespace {
+memory::Plan planned(const Graph& graph, const Tensors& fetches, const FedShapes& shapes,
+                     const Device& device, const detail::ProgramOptions& options) {
+  const GraphState::Reading reading(graph.state());
   for (const FedShape& fed : shapes)
-    if (!fed.shape.is_countable()) detail::refuse<ShapeError>("plan", detail::too_large(fed.shape));
-  return detail::make_program(state(), fetches, shapes, device.runtime(), {.what = "plan"}).plan;
+    if (!fed.shape.is_countable())
+      detail::refuse<ShapeError>(options.what, detail::too_large(fed.shape));
+  return detail::make_program(graph.state(), fetches, shapes, device.runtime(), options).plan;
+}
+}  // namespace
+
+memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
+                         const memory::PlanOptions& options, CallSite site) const {
+  const detail::CallSiteScope scope(site);
+  detail::ProgramOptions of_program{.what = "plan"};
+  if (options.budget)
+    of_program.budget = options.budget->bytes_of(device.runtime().capacity_bytes());
+  return planned(*this, fetches, shapes, device, of_program);
+}
+
+std::size_t Graph::least_budget(const Tensors& fetches, const FedShapes& shapes,
+                                const Device& device, CallSite site) const {
+  const detail::CallSiteScope scope(site);
+  return planned(*this, fetches, shapes, device, {.what = "least_budget", .least = true})
+      .reserved_bytes;
 }
 
 std::size_t Graph::size() const noexcept { return state().nodes().size(); }

@@ -34,9 +34,14 @@ class Graph {
 
   // Memory that a session would take to run `fetches` with placeholders of these shapes on
   // `device`, of which only the profile matters. Throws the same errors as Session::run for these
-  // fetches and shapes.
+  // fetches and shapes, and Error for a budget that no plan keeps to.
   memory::Plan plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
+                    const memory::PlanOptions& options = {},
                     CallSite site = CallSite::here()) const;
+  // The least budget to which a plan of these can be made to keep, in bytes. Throws the same
+  // errors.
+  std::size_t least_budget(const Tensors& fetches, const FedShapes& shapes, const Device& device,
+                           CallSite site = CallSite::here()) const;
 
   // The largest micro-batch of a batch of `shapes` whose plan reserves at most `limit` (of which a
   // fraction is of the device's capacity); see memory::MicroBatch for what is promised. Cuts the

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "ebb/allocator/statistics.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/passes.h"
+#include "ebb/graph/variables.h"
 
 namespace ebb::detail {
 
@@ -118,6 +121,16 @@ class Emitter {
   Program program_;
 };
 
+[[noreturn]] void refuse_budget(const char* what, std::size_t budget, std::size_t held,
+                                std::size_t least) {
+  using memory::format_bytes;
+  refuse(what, "no plan keeps to a budget of " + format_bytes(budget) +
+                   ": parameters and slots take " + format_bytes(held) +
+                   (held > budget ? "" : " of it") +
+                   ", and the least budget with which these fetches and shapes run is " +
+                   format_bytes(least) + " (" + std::to_string(least) + " bytes)");
+}
+
 }  // namespace
 
 void CapturedBytes::add(const Node& captured) {
@@ -132,8 +145,23 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
   if (options.passes) simplify(draft);
   resolve(draft);
   add_dependencies(draft);
-  const Schedule schedule = best_schedule(draft, options.passes);
-  return Emitter(draft, schedule).emit();
+  Schedule schedule = best_schedule(draft, options.passes);
+  if (!options.budget && !options.least) return Emitter(draft, schedule).emit();
+  const memory::Profile& profile = runtime.profile();
+  const std::size_t held = options.variables
+                               ? options.variables->reserved_bytes_with(draft.variables)
+                               : variable_bytes(draft);
+  const std::size_t before = held + profile.in_pages(schedule.layout.total_bytes);
+  const std::size_t budget = options.least ? 0 : *options.budget;
+  if (before > budget) {
+    const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
+    if (options.passes) fit_arena(draft, schedule, arena);
+    const std::size_t least = held + profile.in_pages(schedule.layout.total_bytes);
+    if (least > budget && !options.least) refuse_budget(options.what, budget, held, least);
+  }
+  Program program = Emitter(draft, schedule).emit();
+  program.plan.unbudgeted_bytes = before;
+  return program;
 }
 
 }  // namespace ebb::detail

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "ebb/graph/graph_state.h"
 
 namespace ebb::detail {
+
+class SessionVariables;
 
 // Location of a value while a program runs.
 struct Location {
@@ -94,13 +97,18 @@ struct Program {
 };
 
 struct ProgramOptions {
-  bool passes = true;                   // run the passes that only improve
-  const char* what = "run";             // name of the call in messages
+  bool passes = true;                      // run the passes that only improve
+  const char* what = "run";                // name of the call in messages
+  std::optional<std::size_t> budget = {};  // bytes reserved by the session's pool
+  bool least = false;  // makes the plan that takes the fewest bytes, budget or not
+  // The variables of the session; null: of one that runs this program alone.
+  const SessionVariables* variables = nullptr;
   std::span<Node* const> effects = {};  // updates that run though no fetch needs them
 };
 
 // Throws Error for fetches or placeholders of another graph, for a placeholder not fed, and if
-// in-place updates need each other in a circle; and the shape rules' errors for the fed shapes.
+// in-place updates need each other in a circle, or if no plan keeps to the budget; and the shape
+// rules' errors for the fed shapes.
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options);
 

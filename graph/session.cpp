@@ -43,9 +43,7 @@ std::size_t Session::available() const {
 }
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
 void Session::set_memory_limit(std::optional<memory::Limit> limit) {
-  std::optional<std::size_t> bytes;
-  if (limit) bytes = limit->bytes_of(impl_->device.runtime().capacity_bytes());
-  impl_->pool->set_limit(bytes);
+  impl_->pool->set_limit(detail::pool_limit(limit, impl_->options));
 }
 memory::CloseReport Session::suspend() { return impl_.shared()->suspend(nullptr); }
 memory::CloseReport Session::suspend(const std::string& file) {

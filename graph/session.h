@@ -48,6 +48,10 @@ struct SessionOptions {
   // on the device but a sixteenth, at most 256 MiB: fetches come from the device's shared memory,
   // never from a session's. On a GPU at least 5 % and 512 MiB are left, but never more than half.
   memory::Growth growth = memory::Growth::on_demand;
+  // Most bytes that the session's pool may reserve, like memory_limit; each plan is made to keep to
+  // it (memory::PlanOptions). A run that cannot throws Error with the least budget that would do,
+  // and nothing has changed.
+  std::optional<memory::Limit> budget = {};
   std::size_t max_plans = 16;  // plans kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
   // node runs as written and each result has memory of its own.

@@ -32,6 +32,17 @@ void check_feed(const Node& placeholder, const Tensor& value, const Device& devi
   require_whole(*value.impl()->storage, "run", entry());
 }
 
+std::optional<std::size_t> pool_limit(const std::optional<memory::Limit>& limit,
+                                      const SessionOptions& options) {
+  std::optional<std::size_t> least;
+  for (const std::optional<memory::Limit>* each : {&limit, &options.budget}) {
+    if (!*each) continue;
+    const std::size_t bytes = (*each)->bytes_of(options.device.runtime().capacity_bytes());
+    least = std::min(least.value_or(bytes), bytes);
+  }
+  return least;
+}
+
 }  // namespace detail
 
 namespace {
@@ -39,12 +50,6 @@ namespace {
 const SessionOptions& checked(const SessionOptions& options) {
   if (options.max_plans < 1) detail::refuse("Session", "max_plans must be at least 1");
   return options;
-}
-
-std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
-                                    const Device& device) {
-  if (!limit) return std::nullopt;
-  return limit->bytes_of(device.runtime().capacity_bytes());
 }
 
 // All memory left on the device, except a part for libraries and for fetches, which come from the
@@ -61,7 +66,7 @@ std::size_t most_ahead(const memory::CachingAllocator& allocator) {
 // Makes the pool and reserves ahead, before the session takes a key of the thread's generator.
 std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options, std::size_t& preallocated) {
   memory::CachingAllocator& allocator = options.device.runtime().allocator();
-  const std::optional<std::size_t> limit = bytes_of(options.memory_limit, options.device);
+  const std::optional<std::size_t> limit = detail::pool_limit(options.memory_limit, options);
   auto pool = allocator.make_pool("session", limit);
   if (options.growth == memory::Growth::preallocate) {
     const std::size_t bytes =
@@ -122,8 +127,11 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
   FedShapes fed;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     fed.push_back({feeding.placeholders[i], shapes[i]});
-  detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
-                                                 {.passes = options.passes});
+  detail::Program program =
+      detail::make_program(graph.state(), fetches, fed, device.runtime(),
+                           {.passes = options.passes,
+                            .budget = detail::pool_limit({}, options),
+                            .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});

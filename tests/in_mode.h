@@ -86,6 +86,7 @@ class InMode {
     session_ ? session().save(file, loader...) : parameters.save(file, loader...);
   }
 
+  const Graph& graph() const { return graph_; }
   memory::Plan plan(const Tensors& fetches, const FedShapes& shapes) const {
     return graph_.plan(fetches, shapes, session_->device());
   }

@@ -1,12 +1,27 @@
 #pragma once
 #include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
 
 namespace ebb::memory {
+
+struct PlanOptions {
+  // Most bytes that the session's pool may reserve: variables, slots, feed slots and arena. A plan
+  // that takes more is made to fit by computing values again in place of keeping them, which
+  // changes no result.
+  std::optional<Limit> budget = {};
+};
+
+// Work of nodes, estimated from their shapes.
+struct Work {
+  std::size_t products = 0;     // multiply-adds of matmul, dense, conv, lstm, gru and attention
+  std::size_t moved_bytes = 0;  // read and written, by all operators
+};
 
 // Memory of a session that has run one set of fetches with one set of fed shapes, and nothing else.
 // Known before anything runs; equals the measurement byte for byte.
@@ -26,7 +41,12 @@ struct Plan {
                                       // rest, due to placement, is temporary
   std::size_t captured_bytes = 0;     // of tensors captured from the program, compiled steps'
                                       // parameters among them: the device's, not in peak_bytes
-  std::size_t nodes = 0;              // nodes that run
+  std::size_t nodes = 0;              // nodes that run, the repeated ones included
+  Work work = {};                     // of one run, the extra work included
+  // Choices made for a budget. Results are the same bit for bit.
+  std::size_t unbudgeted_bytes = 0;  // reserved_bytes of the plan without a budget
+  std::size_t repeated_nodes = 0;    // nodes that run again, for values that were not kept
+  Work extra_work = {};              // of these
   // Whether variables are updated as early as possible, which frees each gradient after its use,
   // instead of in the program's order. Chosen if it takes fewer bytes.
   bool updates_early = false;

@@ -74,6 +74,7 @@ struct DraftStep {
   Index first_operand = 0;  // inputs, then outputs
   Index inputs = 0, outputs = 0;
   IndexSet unwanted = {};  // outputs that are left out
+  Index repeats = kNone;   // fit_arena: step that this one computes again
 };
 
 struct DraftFetch {

@@ -46,7 +46,7 @@ class Lifetimes {
         take_over(draft_.steps[s], now);
         schedule_.destroyed[s] = destroyed(draft_.steps[s], now);
       }
-      schedule_.workspace[s] = workspace_bytes(draft_.steps[s], schedule_.destroyed[s]);
+      schedule_.workspace[s] = workspace_bytes(draft_, draft_.steps[s], schedule_.destroyed[s]);
     }
   }
 
@@ -139,30 +139,31 @@ class Lifetimes {
     return found;
   }
 
-  std::size_t workspace_bytes(const DraftStep& step, const IndexSet& destroyed) {
-    const MemoryRule rule = kernel_of(*step.node->op, *draft_.runtime, step.node->site).memory;
-    if (!rule) return 0;
-    inputs_.clear();
-    outputs_.clear();
-    for (const DraftOperand& input : draft_.inputs_of(step))
-      inputs_.push_back(draft_.specs[input.spec]);
-    for (const DraftOperand& output : draft_.outputs_of(step))
-      outputs_.push_back(draft_.specs[output.spec]);
-    return rule({.inputs = inputs_,
-                 .outputs = outputs_,
-                 .attributes = &step.node->attributes,
-                 .destroyed = &destroyed,
-                 .unwanted = &step.unwanted,
-                 .profile = &draft_.runtime->profile()})
-        .workspace_bytes;
-  }
-
   const Draft& draft_;
   Schedule& schedule_;
-  std::vector<Spec> inputs_, outputs_;
 };
 
 }  // namespace
+
+MemoryQuery query_of(const Draft& draft, const DraftStep& step, Specs& inputs, Specs& outputs) {
+  for (const DraftOperand& input : draft.inputs_of(step)) inputs.push_back(draft.specs[input.spec]);
+  for (const DraftOperand& output : draft.outputs_of(step))
+    outputs.push_back(draft.specs[output.spec]);
+  return {.inputs = {inputs.data(), inputs.size()},
+          .outputs = {outputs.data(), outputs.size()},
+          .attributes = &step.node->attributes,
+          .unwanted = &step.unwanted,
+          .profile = &draft.runtime->profile()};
+}
+
+std::size_t workspace_bytes(const Draft& draft, const DraftStep& step, const IndexSet& destroyed) {
+  const MemoryRule rule = kernel_of(*step.node->op, *draft.runtime, step.node->site).memory;
+  if (!rule) return 0;
+  Specs inputs, outputs;
+  MemoryQuery query = query_of(draft, step, inputs, outputs);
+  query.destroyed = &destroyed;
+  return rule(query).workspace_bytes;
+}
 
 void find_lifetimes(const Draft& draft, Schedule& schedule, bool share) {
   Lifetimes lifetimes(draft, schedule);

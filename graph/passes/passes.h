@@ -34,12 +34,24 @@ void add_dependencies(Draft& draft);
 // version that another of its inputs has overwritten.
 Schedule order(const Draft& draft, bool updates_early);
 
+// The question to a step's rules; `inputs` and `outputs` hold the shapes.
+MemoryQuery query_of(const Draft& draft, const DraftStep& step, Specs& inputs, Specs& outputs);
+std::size_t workspace_bytes(const Draft& draft, const DraftStep& step, const IndexSet& destroyed);
+
 // Finds lifetimes in that order, workspace, and memory that outputs can take over or kernels can
 // use up (`share`: improves).
 void find_lifetimes(const Draft& draft, Schedule& schedule, bool share);
 
 // Assigns offsets in the arena.
 void assign_offsets(Schedule& schedule);
+
+// Makes the draft and its schedule fit an arena of `arena_bytes`, with as little work as it can
+// find: repeats steps that compute values again, in the order as written or with updates early.
+// Returns the bytes of the arena. If they are more, none fits, and they are the least that do.
+std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes);
+
+// Bytes reserved by the variables of a session that runs this draft alone.
+std::size_t variable_bytes(const Draft& draft);
 
 // The memory plan of a session that runs this schedule.
 memory::Plan make_plan(const Draft& draft, const Schedule& schedule);

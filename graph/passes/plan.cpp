@@ -2,6 +2,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
+#include "ebb/graph/passes/timeline.h"
 
 namespace ebb::detail {
 
@@ -20,7 +21,29 @@ void keep_largest(std::vector<memory::Holder>& holders) {
   holders.shrink_to_fit();
 }
 
+// A session holds all parameters of its graph, and the other variables that this run touches.
+void hold_variables(const Draft& draft, memory::Plan& plan) {
+  const auto& variables = draft.graph->variables();
+  const auto hold = [&](const VariableDeclaration& variable) {
+    const std::size_t bytes = draft.runtime->profile().rounded(variable.spec.bytes());
+    const bool is_parameter = variable.category == memory::Category::parameter;
+    (is_parameter ? plan.parameter_bytes : plan.optimizer_state_bytes) += bytes;
+    plan.by_category[static_cast<std::size_t>(variable.category)] += bytes;
+  };
+  for (const VariableDeclaration& variable : variables)
+    if (variable.category == memory::Category::parameter) hold(variable);
+  for (const Index index : draft.variables)
+    if (variables[index].category != memory::Category::parameter) hold(variables[index]);
+}
+
 }  // namespace
+
+std::size_t variable_bytes(const Draft& draft) {
+  memory::Plan plan;
+  hold_variables(draft, plan);
+  const memory::Profile& profile = draft.runtime->profile();
+  return profile.in_pages(plan.parameter_bytes) + profile.in_pages(plan.optimizer_state_bytes);
+}
 
 memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   using memory::Category;
@@ -28,19 +51,18 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   memory::Plan plan;
   plan.nodes = draft.steps.size();
   plan.updates_early = schedule.updates_early;
+  for (const DraftStep& step : draft.steps) {
+    const memory::Work work = work_of(draft, step);
+    const bool is_repeated = step.repeats != kNone;
+    plan.repeated_nodes += is_repeated;
+    for (memory::Work* sum : {&plan.work, is_repeated ? &plan.extra_work : nullptr}) {
+      if (!sum) continue;
+      sum->products += work.products;
+      sum->moved_bytes += work.moved_bytes;
+    }
+  }
 
-  // A session holds all parameters of its graph, and the other variables that this run touches.
-  const auto& variables = draft.graph->variables();
-  const auto hold = [&](const VariableDeclaration& variable) {
-    const std::size_t bytes = profile.rounded(variable.spec.bytes());
-    const bool is_parameter = variable.category == Category::parameter;
-    (is_parameter ? plan.parameter_bytes : plan.optimizer_state_bytes) += bytes;
-    plan.by_category[static_cast<std::size_t>(variable.category)] += bytes;
-  };
-  for (const VariableDeclaration& variable : variables)
-    if (variable.category == Category::parameter) hold(variable);
-  for (const Index index : draft.variables)
-    if (variables[index].category != Category::parameter) hold(variables[index]);
+  hold_variables(draft, plan);
 
   CapturedBytes captured(profile);
   for (const Node* node : draft.captured) captured.add(*node);

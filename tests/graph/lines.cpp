@@ -118,7 +118,7 @@ TEST_CASE("a plan that cannot be made names the call") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 8}), y = sum(matmul(x, x), 0);
   const auto plan = [&](const FedShapes& shapes, CallSite site = CallSite::here()) {
-    graph.plan({y}, shapes, Device::cpu(), site);
+    graph.plan({y}, shapes, Device::cpu(), {}, site);
   };
   CHECK_ERROR(plan({}), Error, "[plan] placeholder 'x' ");
   CHECK_ERROR_HERE(plan({}), Error, " is not fed (");

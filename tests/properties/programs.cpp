@@ -194,25 +194,29 @@ struct TrainingProgram {
 struct Trained {
   std::vector<double> values;  // losses, parameters, slots
   std::size_t training_peak_bytes = 0, peak_bytes = 0, total_bytes = 0, left_bytes = 0;
+  std::size_t least_budget = 0;
   memory::Plan plan;
   memory::Stats session;
 };
 
 Trained train(const TrainingProgram& program, const Device& device, InMode::Kind kind,
-              bool passes = true) {
+              bool passes = true, std::optional<memory::Limit> budget = {}) {
   Trained outcome;
   const bool as_graph = kind == InMode::graph;
   const Bytes bytes(device);
   const std::size_t before = memory::stats(device).allocated.total;
   {
-    InMode mode(kind, program.dtype, Seed{program.seed}, {.device = device, .passes = passes});
+    InMode mode(kind, program.dtype, Seed{program.seed},
+                {.device = device, .budget = budget, .passes = passes});
     const auto step = mode.function(
         {{program.dtype, {-1, program.in}}, {DType::i32, {-1}}},
         [&](const Tensors& in) -> Tensors {
           const Tensor loss = program.train(in[0], in[1], mode.parameters);
-          if (as_graph)
-            outcome.plan =
-                mode.plan({loss}, {{in[0], {program.batch, program.in}}, {in[1], {program.batch}}});
+          if (as_graph) {
+            const FedShapes fed{{in[0], {program.batch, program.in}}, {in[1], {program.batch}}};
+            outcome.plan = mode.graph().plan({loss}, fed, device, {.budget = budget});
+            outcome.least_budget = mode.graph().least_budget({loss}, fed, device);
+          }
           return {loss};
         },
         true);
@@ -243,6 +247,7 @@ bool equal_bits(const Trained& a, const Trained& b) {
 
 TEST_CASE("random programs give the same bits in both modes, and take what plan and twin say") {
   const Device cpu = Device::cpu();
+  std::size_t repeated_nodes = 0;
   for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
     CAPTURE(seed);
     const TrainingProgram program(seed);
@@ -271,12 +276,23 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
             eager.training_peak_bytes + program.bytes_of_copies(cpu));
     REQUIRE(compiled_twin.total_bytes == compiled.total_bytes);
 
+    const std::size_t least = graph.least_budget, most = graph.plan.reserved_bytes;
+    for (const std::size_t budget : {least, least + (most - least) / 3}) {
+      const Trained fitted = train(program, cpu, InMode::graph, true, budget);
+      REQUIRE(equal_bits(graph, fitted));
+      check_plan(fitted.plan, fitted.session);
+      REQUIRE(fitted.session.reserved.peak <= budget);
+      repeated_nodes += fitted.plan.repeated_nodes;
+    }
+
     if (seed % 3 != 0) continue;
     const Poisoned poisoned;
+    REQUIRE(equal_bits(graph, train(program, cpu, InMode::graph, true, least)));
     REQUIRE(equal_bits(eager, train(program, cpu, InMode::eager)));
     REQUIRE(equal_bits(graph, train(program, cpu, InMode::graph)));
     REQUIRE(equal_bits(compiled, train(program, cpu, InMode::compiled)));
   }
+  CHECK(repeated_nodes > program_count());
 }
 
 }  // namespace ebb::tests

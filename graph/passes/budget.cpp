@@ -1,0 +1,71 @@
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "ebb/graph/passes/passes.h"
+#include "ebb/graph/passes/timeline.h"
+
+namespace ebb::detail {
+
+namespace {
+
+struct Fitted {
+  Draft draft;
+  Schedule schedule;
+  std::int64_t nanoseconds = 0;  // of the repeated steps
+};
+
+Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& timeline,
+                const Turns& turns) {
+  Fitted fitted{draft, before};
+  repeat_steps(fitted.draft, fitted.schedule, turns);
+  find_lifetimes(fitted.draft, fitted.schedule, true);
+  assign_offsets(fitted.schedule);
+  for (const Turn& turn : turns)
+    if (turn.is_repeated()) fitted.nanoseconds += timeline.steps[turn.step].nanoseconds;
+  return fitted;
+}
+
+// A placement may take more than the bytes alive at once: then these must be fewer by as much.
+std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const Timeline& timeline,
+                                std::size_t arena_bytes) {
+  constexpr int kTries = 6;
+  std::size_t alive_bytes = arena_bytes;
+  for (int i = 0; i < kTries; ++i) {
+    Fitted fitted = repeated(draft, order, timeline, fit(timeline, alive_bytes));
+    const ArenaLayout& layout = fitted.schedule.layout;
+    if (layout.total_bytes <= arena_bytes) return fitted;
+    const std::size_t over = layout.total_bytes - arena_bytes;
+    if (layout.lower_bound_bytes > alive_bytes || over > alive_bytes) break;
+    alive_bytes -= over;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
+  const std::array<Schedule, 2> orders{order(draft, false), order(draft, true)};
+  std::array<Timeline, 2> timelines;
+  std::optional<Fitted> best;
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    if (i == 1 && orders[1].order == orders[0].order) break;
+    timelines[i] = make_timeline(draft, orders[i]);
+    if (arena_bytes == 0) continue;
+    std::optional<Fitted> fitted = fit_order(draft, orders[i], timelines[i], arena_bytes);
+    if (fitted && (!best || fitted->nanoseconds < best->nanoseconds)) best = std::move(fitted);
+  }
+  if (!best)
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      if (timelines[i].steps.empty()) continue;
+      Fitted fitted = repeated(draft, orders[i], timelines[i], fit_least(timelines[i]));
+      if (!best || fitted.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
+        best = std::move(fitted);
+    }
+  if (!best) return schedule.layout.total_bytes;
+  draft = std::move(best->draft);
+  schedule = std::move(best->schedule);
+  return schedule.layout.total_bytes;
+}
+
+}  // namespace ebb::detail
