@@ -127,11 +127,10 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
   FedShapes fed;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     fed.push_back({feeding.placeholders[i], shapes[i]});
-  detail::Program program =
-      detail::make_program(graph.state(), fetches, fed, device.runtime(),
-                           {.passes = options.passes,
-                            .budget = detail::pool_limit({}, options),
-                            .variables = &variables});
+  detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
+                                                 {.passes = options.passes,
+                                                  .budget = detail::pool_limit({}, options),
+                                                  .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});

@@ -226,17 +226,17 @@ constexpr OpDef forward(const char* name, Positions results, Positions reserve) 
                    .prepare = cuda::recurrent_prepare}};
 }
 constexpr OpDef backward(const char* name) {
-  return {.name = name,
-          .infer = infer_recurrent_backward,
-          .takes_over = bit(kRecurrentBackwardX),
-          .destroys = bit(kRecurrentBackwardReserve),
-          .optional_outputs = kAll,
-          .products =
-              [](const MemoryQuery& query) { return 2 * products(query, kRecurrentBackwardX); },
-          .cpu = cpu::in_float<cpu::recurrent_backward, cpu::recurrent_backward_memory>,
-          .cuda = {.run = cuda::recurrent_backward,
-                   .memory = cuda::recurrent_backward_memory,
-                   .prepare = cuda::recurrent_backward_prepare}};
+  return {
+      .name = name,
+      .infer = infer_recurrent_backward,
+      .takes_over = bit(kRecurrentBackwardX),
+      .destroys = bit(kRecurrentBackwardReserve),
+      .optional_outputs = kAll,
+      .products = [](const MemoryQuery& query) { return 2 * products(query, kRecurrentBackwardX); },
+      .cpu = cpu::in_float<cpu::recurrent_backward, cpu::recurrent_backward_memory>,
+      .cuda = {.run = cuda::recurrent_backward,
+               .memory = cuda::recurrent_backward_memory,
+               .prepare = cuda::recurrent_backward_prepare}};
 }
 
 }  // namespace

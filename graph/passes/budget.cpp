@@ -28,11 +28,13 @@ Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& time
 
 // A placement may take more than the bytes alive at once: then these must be fewer by as much.
 std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const Timeline& timeline,
-                                std::size_t arena_bytes) {
+                                std::size_t arena_bytes, std::size_t effort) {
   constexpr int kTries = 6;
   std::size_t alive_bytes = arena_bytes;
   for (int i = 0; i < kTries; ++i) {
-    Fitted fitted = repeated(draft, order, timeline, fit(timeline, alive_bytes));
+    const Turns turns = fit(timeline, alive_bytes, effort >> (i + 1));
+    if (turns.empty()) break;
+    Fitted fitted = repeated(draft, order, timeline, turns);
     const ArenaLayout& layout = fitted.schedule.layout;
     if (layout.total_bytes <= arena_bytes) return fitted;
     const std::size_t over = layout.total_bytes - arena_bytes;
@@ -52,7 +54,8 @@ std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes)
     if (i == 1 && orders[1].order == orders[0].order) break;
     timelines[i] = make_timeline(draft, orders[i]);
     if (arena_bytes == 0) continue;
-    std::optional<Fitted> fitted = fit_order(draft, orders[i], timelines[i], arena_bytes);
+    std::optional<Fitted> fitted =
+        fit_order(draft, orders[i], timelines[i], arena_bytes, kPlanningTurns / 2);
     if (fitted && (!best || fitted->nanoseconds < best->nanoseconds)) best = std::move(fitted);
   }
   if (!best)

@@ -19,6 +19,8 @@ namespace ebb::detail {
 
 namespace {
 
+constexpr std::size_t kLeastTurns = 5'000'000;
+
 // Where each value is dropped: positions, by value.
 using Cuts = std::vector<std::vector<Index>>;
 
@@ -31,16 +33,20 @@ struct Candidate {
 
 class Search {
  public:
-  explicit Search(const Timeline& timeline) : timeline_(timeline), uses_(timeline.values.size()) {
+  explicit Search(const Timeline& timeline, std::size_t effort = kLeastTurns)
+      : timeline_(timeline), effort_(effort), uses_(timeline.values.size()) {
     for (Index p = 0; p < timeline.steps.size(); ++p) {
       for (const Timeline::Read& read : timeline.reads_of(p)) uses_[read.value].push_back(p);
       for (const Index value : timeline.writes_of(p)) uses_[value].push_back(p);
     }
     plain_.cuts.resize(timeline.values.size());
     for (Index v = 0; v < plain_.cuts.size(); ++v)
-      if (timeline.values[v].droppable) plain_.cuts[v].push_back(uses_[v].back() + 1);
+      if (timeline.values[v].droppable) {
+        plain_.cuts[v].push_back(uses_[v].back() + 1);
+        if (timeline.steps[timeline.values[v].producer].until > timeline.values[v].producer + 1)
+          droppable_.push_back(v);
+      }
     evaluate(plain_);
-    gaps_ = profile_.gaps;
     top_ = plain_.turns.empty() ? 0 : plain_.turns[profile_.peak_turn].before;
   }
 
@@ -55,15 +61,16 @@ class Search {
     if (starts.size() > kStarts) starts.resize(kStarts);
     starts.push_back(plain_);
     Candidate best;
+    const std::size_t share = effort_ / (2 * starts.size());
     for (Candidate& start : starts) {
-      if (!repair(start, bytes)) continue;
-      relax(start, bytes);
+      if (!repair(start, bytes, share)) continue;
+      relax(start, bytes, share);
       keep_better(best, std::move(start), bytes);
     }
     if (best.peak_bytes > bytes) {
-      best = least();
+      best = Search(timeline_).least();
       if (best.peak_bytes > bytes) return best;
-      relax(best, bytes);
+      relax(best, bytes, effort_ / 2);
     }
     improve(best, bytes);
     return best;
@@ -78,19 +85,19 @@ class Search {
     for (int tries = 0; tries < kBisections && below < best.peak_bytes; ++tries) {
       const std::size_t middle = below + (best.peak_bytes - below) / 2;
       Candidate lower = best;
-      if (repair(lower, middle) && lower.peak_bytes < best.peak_bytes)
+      if (repair(lower, middle, effort_ / 4) && lower.peak_bytes < best.peak_bytes)
         best = std::move(lower);
       else
         below = middle + 1;
     }
+    lower(best, below);
     return best;
   }
 
  private:
   static constexpr std::size_t kStarts = 4;
-  static constexpr int kBisections = 10, kStale = 60;
-  static constexpr std::size_t kMostTurns = 8;        // times the steps
-  static constexpr std::size_t kEffort = 20'000'000;  // turns that improve() makes
+  static constexpr int kBisections = 10, kStale = 300, kStaleLower = 2000;
+  static constexpr std::size_t kMostTurns = 8;  // times the steps
 
   // The least that a step needs: what it reads and writes.
   std::size_t working_set(Index s) const {
@@ -125,7 +132,7 @@ class Search {
       for (const Index value : timeline_.writes_of(p)) made_[value] = p;
       if (turns.size() > most) return false;
     }
-    effort_ += turns.size();
+    effort_ -= std::min(effort_, turns.size());
     return true;
   }
 
@@ -261,7 +268,7 @@ class Search {
   }
 
   // Adds cuts until the candidate fits. Returns false if that does not help any more.
-  bool repair(Candidate& candidate, std::size_t bytes) {
+  bool repair(Candidate& candidate, std::size_t bytes, std::size_t effort) {
     struct Choice {
       Index value, at;
       double score;
@@ -270,9 +277,11 @@ class Search {
     std::vector<std::pair<Index, Index>> tried;  // in vain
     std::vector<std::size_t> over;               // turns over the bound, before each turn
     std::size_t batch = std::numeric_limits<std::size_t>::max();
+    const std::size_t left = effort_ - std::min(effort_, effort);
     evaluate(candidate);
     if (candidate.peak_bytes == std::numeric_limits<std::size_t>::max()) return false;
     while (candidate.peak_bytes > bytes) {
+      if (effort_ <= left) return false;
       const double before = excess(bytes);
       over.assign(1, 0);
       for (const std::size_t alive : profile_.alive) over.push_back(over.back() + (alive > bytes));
@@ -294,6 +303,7 @@ class Search {
                            gap.from < profile_.peak_turn && profile_.peak_turn < gap.to});
       }
       if (choices.empty()) return false;
+      effort_ -= std::min(effort_, kChoiceTurns * choices.size());
       std::stable_sort(choices.begin(), choices.end(),
                        [](const Choice& a, const Choice& b) { return a.score < b.score; });
       const std::size_t wanted = (candidate.peak_bytes - bytes) / 2;
@@ -317,10 +327,10 @@ class Search {
     }
     return true;
   }
-  static constexpr std::size_t kMostTried = 64;
+  static constexpr std::size_t kMostTried = 64, kChoiceTurns = 8;
 
   // Keeps values again where there is room for them, most work first.
-  void relax(Candidate& candidate, std::size_t bytes) {
+  void relax(Candidate& candidate, std::size_t bytes, std::size_t effort) {
     evaluate(candidate);
     std::vector<std::int64_t> repeated(timeline_.steps.size(), 0);
     std::vector<Index> steps;
@@ -331,12 +341,13 @@ class Search {
       }
     std::stable_sort(steps.begin(), steps.end(),
                      [&](Index a, Index b) { return repeated[a] > repeated[b]; });
-    relax(candidate, bytes, steps);
+    relax(candidate, bytes, steps, effort_ - std::min(effort_, effort));
   }
 
-  // Tries all at once, then each half.
-  void relax(Candidate& candidate, std::size_t bytes, std::span<const Index> steps) {
-    if (steps.empty()) return;
+  // Tries all at once, then each half, while more than `left` of the effort is left.
+  void relax(Candidate& candidate, std::size_t bytes, std::span<const Index> steps,
+             std::size_t left) {
+    if (steps.empty() || effort_ <= left) return;
     std::vector<std::pair<Index, std::vector<Index>>> removed;
     for (const Index step : steps)
       for (const Index value : timeline_.writes_of(step))
@@ -351,47 +362,69 @@ class Search {
     candidate.nanoseconds = before;
     candidate.peak_bytes = peak_bytes;
     if (steps.size() == 1) return;
-    relax(candidate, bytes, steps.first(steps.size() / 2));
-    relax(candidate, bytes, steps.subspan(steps.size() / 2));
+    relax(candidate, bytes, steps.first(steps.size() / 2), left);
+    relax(candidate, bytes, steps.subspan(steps.size() / 2), left);
   }
 
-  // Drops a few values more, keeps others in their place, and takes that if it is less work.
+  // Drops a few values more or at other times, keeps others in their place, and takes that if it is
+  // not more work.
   void improve(Candidate& best, std::size_t bytes) {
-    std::uint64_t random = 0x9E3779B97F4A7C15;
-    const auto below = [&](std::size_t n) {
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      return static_cast<std::size_t>(random >> 33) % n;
-    };
-    const std::size_t end = effort_ + kEffort;
-    evaluate(best);
-    std::vector<Gap> gaps = gaps_;
-    std::erase_if(gaps, [&](const Gap& gap) {
-      const Timeline::Value& value = timeline_.values[gap.value];
-      return !value.droppable || gap.to - gap.from < 3 ||
-             !timeline_.can_repeat(value.producer, plain_.turns[gap.to].before);
-    });
-    if (gaps.empty()) return;
-    for (int stale = 0; stale < kStale && effort_ < end && best.nanoseconds > 0; ++stale) {
+    const std::size_t left = effort_ / 2;
+    for (int stale = 0; stale < kStale && effort_ > left && best.nanoseconds > 0; ++stale) {
       Candidate other{best.cuts};
-      for (std::size_t n = 1 + below(3); n > 0; --n) {
-        const Gap& gap = gaps[below(gaps.size())];
-        cut(other.cuts[gap.value], plain_.turns[gap.from].before + 1);
-      }
+      if (!change(other)) return;
       evaluate(other);
       if (other.peak_bytes > bytes) continue;
-      relax(other, bytes);
-      if (other.nanoseconds >= best.nanoseconds) continue;
-      evaluate(other);
-      best = std::move(other);
-      stale = 0;
+      relax(other, bytes, effort_ - left);
+      if (other.nanoseconds < best.nanoseconds) stale = 0;
+      if (other.nanoseconds <= best.nanoseconds) best = std::move(other);
     }
     evaluate(best);
   }
 
+  // Tries small changes for fewer bytes at the peak, or as many at fewer turns.
+  void lower(Candidate& best, std::size_t below) {
+    const std::size_t left = effort_ - effort_ / 4;
+    evaluate(best);
+    double near = excess(best.peak_bytes - best.peak_bytes / 8);
+    for (int stale = 0; stale < kStaleLower && effort_ > left && best.peak_bytes > below; ++stale) {
+      Candidate other{best.cuts};
+      if (!change(other)) return;
+      evaluate(other);
+      if (other.peak_bytes > best.peak_bytes) continue;
+      const double other_near = excess(best.peak_bytes - best.peak_bytes / 8);
+      const bool is_lower = other.peak_bytes < best.peak_bytes;
+      if (!is_lower && other_near > near) continue;
+      if (is_lower || other_near < near) stale = 0;
+      best = std::move(other);
+      near = excess(best.peak_bytes - best.peak_bytes / 8);
+    }
+    evaluate(best);
+  }
+
+  // Changes up to three random cuts, each just after a use of the value or at any later position.
+  bool change(Candidate& candidate) {
+    if (droppable_.empty()) return false;
+    for (std::size_t n = 1 + random_below(3); n > 0; --n) {
+      const Index value = droppable_[random_below(droppable_.size())];
+      const std::vector<Index>& uses = uses_[value];
+      std::size_t at = uses[random_below(uses.size())] + 1;
+      if (random_below(4) == 0) at += random_below(timeline_.steps.size() - at + 1);
+      std::vector<Index>& cuts = candidate.cuts[value];
+      if (!uncut(cuts, static_cast<Index>(at))) cut(cuts, static_cast<Index>(at));
+    }
+    return true;
+  }
+
+  std::size_t random_below(std::size_t n) {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>(random_ >> 33) % n;
+  }
+
   const Timeline& timeline_;
+  std::size_t effort_;                    // turns that may still be made
   std::vector<std::vector<Index>> uses_;  // by value: positions, ascending
   Candidate plain_;                       // repeats nothing
-  std::vector<Gap> gaps_;                 // of plain_
   Index top_ = 0;                         // its peak
   Profile profile_;
   std::vector<Index> made_;  // by value: position before which it was last made
@@ -400,13 +433,20 @@ class Search {
     std::size_t next;  // read
   };
   std::vector<Frame> stack_;
-  std::size_t effort_ = 0;
+  std::vector<Index> droppable_;  // values that can be computed again
+  std::uint64_t random_ = 0x9E3779B97F4A7C15;
 };
 
 }  // namespace
 
-Turns fit(const Timeline& timeline, std::size_t bytes) { return Search(timeline).fit(bytes).turns; }
+Turns fit(const Timeline& timeline, std::size_t bytes, std::size_t effort) {
+  if (const std::optional<Turns> best = fit_exhaustively(timeline, bytes)) return *best;
+  return Search(timeline, effort).fit(bytes).turns;
+}
 
-Turns fit_least(const Timeline& timeline) { return Search(timeline).least().turns; }
+Turns fit_least(const Timeline& timeline) {
+  if (const std::optional<Turns> best = fit_exhaustively(timeline, std::nullopt)) return *best;
+  return Search(timeline).least().turns;
+}
 
 }  // namespace ebb::detail

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "ebb/core/memory/plan.h"
@@ -76,11 +78,19 @@ std::int64_t estimated_nanoseconds(const memory::Work& work, const memory::Profi
 // Measures turns. Equals the lower bound of the schedule that they make.
 void measure(const Timeline& timeline, const Turns& turns, Profile& profile);
 
+// The effort of planning: turns that a search makes and measures, about 50 ns each. Counted, not
+// timed, so that a plan comes out the same every time.
+inline constexpr std::size_t kPlanningTurns = 30'000'000;
+
 // Finds turns that keep at most `bytes` alive and take little more work, or the fewest bytes if
-// none do. Deterministic; the time grows with the number of steps, up to a limit.
-Turns fit(const Timeline& timeline, std::size_t bytes);
+// none do.
+Turns fit(const Timeline& timeline, std::size_t bytes, std::size_t effort = kPlanningTurns);
 // Turns with the fewest bytes alive that the search can reach.
 Turns fit_least(const Timeline& timeline);
+
+// As fit(), or without a bound as fit_least(), and exactly so; nothing for more than a few steps.
+// Empty if no turns keep the bound.
+std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps are added to the draft, and their
 // readers read what they write.
