@@ -27,6 +27,12 @@ bool is_leaf(const Tensor& tensor) noexcept {
   return node && node->op == &leaf_op;
 }
 
+std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
+                                    const Runtime& runtime) {
+  if (!limit) return std::nullopt;
+  return limit->bytes_of(runtime.capacity_bytes());
+}
+
 // "argument 2 of 3".
 std::string argument_name(std::size_t i, std::size_t count) {
   return "argument " + std::to_string(i + 1) + " of " + std::to_string(count);
@@ -154,14 +160,17 @@ class Tracer {
   }
 
   // Plans it and ends the trace.
-  std::unique_ptr<Traced> finish(const Runtime& runtime, bool passes) {
+  std::unique_ptr<Traced> finish(const Runtime& runtime, const CompileOptions& options) {
     std::vector<Node*> effects;
     for (const Ref<Node>& node : traced_->graph->nodes())
       if (!node->op->updates.empty() && node->root->op == &captured_op)
         effects.push_back(node.get());
     if (!fetches_.empty() || !effects.empty())
       traced_->program = make_program(*traced_->graph, fetches_, fed_, runtime,
-                                      {.passes = passes, .what = kWhat, .effects = effects});
+                                      {.passes = options.passes,
+                                       .what = kWhat,
+                                       .budget = bytes_of(options.budget, runtime),
+                                       .effects = effects});
     traced_->graph->forget_draws();
     results_ = symbolic_ = fetches_ = Tensors();
     draws_ = Tensor();
@@ -337,8 +346,9 @@ class CompiledCalls::Impl {
     static std::unique_ptr<memory::Pool> make_pool(const Device& device,
                                                    const CompileOptions& options) {
       Runtime& runtime = device.runtime();
-      std::optional<std::size_t> limit;
-      if (options.memory_limit) limit = options.memory_limit->bytes_of(runtime.capacity_bytes());
+      std::optional<std::size_t> limit = bytes_of(options.memory_limit, runtime);
+      if (const auto budget = bytes_of(options.budget, runtime))
+        limit = std::min(limit.value_or(*budget), *budget);
       return runtime.allocator().make_pool("compiled step", limit);
     }
 
@@ -394,7 +404,7 @@ class CompiledCalls::Impl {
     tracer.run(function);
     if (!memory_) memory_ = std::make_unique<Memory>(tracer.device(), options_);
     Plans made(1);
-    made.front() = tracer.finish(memory_->device.runtime(), options_.passes);
+    made.front() = tracer.finish(memory_->device.runtime(), options_);
     return made;
   }
 

@@ -22,6 +22,9 @@ struct CompileOptions {
   // Limit of the bytes that the step's pool reserves: bytes, or memory::Limit::fraction(of the
   // capacity). Parameters, slots, arguments and results are the device's.
   std::optional<memory::Limit> memory_limit = {};
+  // Most bytes that the step's pool may reserve, like memory_limit; each plan is made to keep to it
+  // (memory::PlanOptions). A call that cannot throws Error with the least budget that would do.
+  std::optional<memory::Limit> budget = {};
   std::size_t max_plans = 16;  // shapes kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
   // node runs as written, and results equal eager's bit for bit.

@@ -125,9 +125,10 @@ class Emitter {
                                 std::size_t least) {
   using memory::format_bytes;
   refuse(what, "no plan keeps to a budget of " + format_bytes(budget) +
-                   ": parameters and slots take " + format_bytes(held) +
-                   (held > budget ? "" : " of it") +
-                   ", and the least budget with which these fetches and shapes run is " +
+                   (held == 0 ? ":"
+                              : ": parameters and slots take " + format_bytes(held) +
+                                    (held > budget ? "," : " of it,") + " and") +
+                   " the least budget with which these fetches and shapes run is " +
                    format_bytes(least) + " (" + std::to_string(least) + " bytes)");
 }
 

@@ -22,7 +22,8 @@ class InMode {
   explicit InMode(Kind kind, DType dtype = DType::f32, Seed seed = {1},
                   const SessionOptions& options = {})
       : InMode(kind == graph, dtype, seed, options) {
-    if (kind == compiled) compiles_ = CompileOptions{.passes = options.passes};
+    if (kind == compiled)
+      compiles_ = CompileOptions{.budget = options.budget, .passes = options.passes};
   }
 
   explicit InMode(bool as_graph, DType dtype = DType::f32, Seed seed = {1},
@@ -86,7 +87,7 @@ class InMode {
     session_ ? session().save(file, loader...) : parameters.save(file, loader...);
   }
 
-  const Graph& graph() const { return graph_; }
+  const Graph& recorded() const { return graph_; }
   memory::Plan plan(const Tensors& fetches, const FedShapes& shapes) const {
     return graph_.plan(fetches, shapes, session_->device());
   }

@@ -346,6 +346,30 @@ TEST_CASE("a compiled step holds its arena alone, tells what it takes, and gives
   CHECK(memory::stats(device).allocated.current == before);
 }
 
+TEST_CASE("a compiled step is made to keep to a budget, and computes the same") {
+  const Device device = Device::cpu();
+  const auto train = [&](std::optional<memory::Limit> budget) {
+    Parameters params(device, Seed{7});
+    const models::Mlp model(params, {64, 64, 64, 64, 64, 64, 64, 64, 64, 1});
+    const optim::Sgd sgd({.learning_rate = 0.1});
+    const auto step =
+        compile([&](const Tensor& x) { return sgd.minimize(mean(square(model(x))), params); },
+                {.budget = budget});
+    const Tensor x = Tensor::full({16384, 64}, 0.5, DType::f32, device);
+    const auto loss = bytes_of(step(x));
+    return std::tuple(loss, bytes_of(params.tensors()[0]), step.plan(x), step.stats());
+  };
+  const auto [loss, weight, plan, stats] = train({});
+  const std::size_t budget = plan.reserved_bytes * 2 / 3;
+  const auto [fitted_loss, fitted_weight, fitted, fitted_stats] = train(budget);
+  CHECK(fitted_loss == loss);
+  CHECK(fitted_weight == weight);
+  CHECK(fitted.repeated_nodes > 0);
+  CHECK(fitted.unbudgeted_bytes == plan.reserved_bytes);
+  CHECK(fitted_stats.reserved.peak <= budget);
+  CHECK_ERROR(train(1), Error, "the least budget with which these fetches and shapes run is");
+}
+
 TEST_CASE("threads take turns in one step, and a step within a step is traced into it") {
   const Device device = Device::cpu();
   const Tensor count = Tensor::zeros({}, DType::f32, device);
