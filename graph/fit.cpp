@@ -56,7 +56,7 @@ void require_divisible(const detail::Program& program, const Tensors& fetches) {
                                 "have others");
   for (const Tensor& fetch : fetches) {
     const Node* node = fetch.impl()->node.get();
-    // What is done to a scalar loss afterwards: scaling, updates that it waits for.
+    // Looks behind scaling of a scalar loss, and behind updates that it waits for.
     while (node->op != &sum_op && !node->inputs.empty() && node->inputs[0].producer &&
            node->outputs[0].shape.rank() == 0 &&
            node->inputs[0].producer->outputs[node->inputs[0].output].shape.rank() == 0)

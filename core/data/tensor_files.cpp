@@ -25,7 +25,7 @@ Tensor make_tensor(const Spec& spec, const Device& device, const char* what, con
   return tensor;
 }
 
-// What the prediction on `device` remembers of a file that its program saved there.
+// Finds a file that the program of a prediction on `device` has saved; nothing if there is none.
 std::optional<safetensors::File> remembered(const std::string& name, const Device& device) {
   const auto simulation = device.runtime().simulation();
   const auto header = simulation ? simulation->saved(name) : std::nullopt;

@@ -63,8 +63,8 @@ namespace detail {
 inline constexpr const char* kGiveValues =
     "; memory::predict() with PredictOptions::values gives it one to read";
 
-// What a prediction gives a program on its twin in place of values: values to read, and files that
-// it has saved. Used by any thread.
+// Stands in for values while a program is predicted on its twin: gives it values to read, and
+// remembers the files that it saves. Used by any thread.
 class Simulation {
  public:
   // `outer`: of the prediction that this one is part of; may be null.

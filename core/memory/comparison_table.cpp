@@ -199,8 +199,9 @@ std::string about(const Measurement& result, const Device& device) {
   std::string text;
   if (!result.fits) {
     const std::size_t has = device.runtime().capacity_bytes(), peak = result.predicted.peak_bytes;
-    text += result.name + " does not fit: " + device.name() + " has " + figure(has) +
-            (peak > has ? ", " + figure(peak - has) + " less than the peak" : "") + ".\n";
+    text += result.name + " does not fit: " +
+            (peak > has ? figure(peak - has) + " over " : device.name() + " has ") + figure(has) +
+            ".\n";
   }
   if (result.measured.steps == 0) return text;
   text +=

@@ -38,8 +38,8 @@ class Fits {
     return fitting;
   }
 
-  // The smallest number up to `most` that is known not to fit, once the ones that MicroBatch
-  // promises have been tried.
+  // Tries the numbers that MicroBatch promises. Returns the smallest one up to `most` that is then
+  // known not to fit.
   std::optional<std::int64_t> first_refused(std::int64_t most, std::int64_t all) {
     constexpr std::int64_t kBelow = 64;
     for (std::int64_t rows = 1; rows <= std::min(most, all); ++rows)
@@ -102,7 +102,7 @@ MicroBatch fit_micro_batch(const Device& device, std::int64_t rows, Limit limit,
   const std::size_t most =
       std::min(limit.bytes_of(device.runtime().capacity_bytes()), available(device));
   return detail::fit_rows(kWhat, rows, most, [&](std::int64_t size) -> detail::Need {
-    // The program's own lines are the ones that its errors name.
+    // Errors inside the program keep their own lines.
     const ebb::detail::CallSiteScope own({}, ebb::detail::CallSiteScope::innermost);
     const Prediction prediction = predict(
         device, [&](const Device& twin) { program(twin, size); }, options);

@@ -35,7 +35,7 @@ struct Prediction {
 };
 
 struct PredictOptions {
-  // What reads of values give on the twin: item, to_vector, metrics, printing, Marks::step,
+  // Values for reads on the twin: item, to_vector, metrics, printing, Marks::step,
   // DetectNan (which reads one value of each result). A number for all, or a function:
   //   {.values = [](const memory::ValueRead& read) { return read.line == 12 ? 1.0 : 0.5; }}
   // Without it reading throws SimulatedRead.
