@@ -1,6 +1,8 @@
 #include "ebb/graph/program.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/base/error.h"
@@ -33,7 +35,7 @@ class Emitter {
  public:
   Emitter(Draft& draft, const Schedule& schedule) : draft_(draft), schedule_(schedule) {}
 
-  Program emit() {
+  Program emit(bool details) {
     program_.steps.reserve(schedule_.order.size() + 1);  // one more step counts the run
     program_.values.reserve(draft_.operands.size() + 2);
     program_.arena_lives.reserve(schedule_.buffers.size());
@@ -61,6 +63,7 @@ class Emitter {
       if (memory.kind == Location::captured && !memory.updates.empty())
         program_.updated_captured.push_back(memory.index);
     program_.plan = make_plan(draft_, schedule_);
+    if (details) program_.plan.details = make_details();
     program_.feeds = std::move(draft_.feeds);
     program_.captured.assign(draft_.captured.begin(), draft_.captured.end());
     program_.variables = std::move(draft_.variables);
@@ -99,12 +102,46 @@ class Emitter {
               .outputs = from.outputs,
               .workspace = schedule_.workspace_buffer[s],
               .destroyed = schedule_.destroyed[s],
-              .unwanted = from.unwanted};
+              .unwanted = from.unwanted,
+              .is_repeated = from.repeats != kNone};
     for (const DraftOperand& input : draft_.inputs_of(from))
       program_.values.push_back({location_of(input.value), draft_.specs[input.spec]});
     for (const DraftOperand& output : draft_.outputs_of(from))
       program_.values.push_back({location_of(output.value), draft_.specs[output.spec]});
     program_.steps.push_back(std::move(step));
+  }
+
+  std::shared_ptr<const memory::PlanDetails> make_details() const {
+    auto details = std::make_shared<memory::PlanDetails>();
+    for (std::size_t b = 0; b < schedule_.buffers.size(); ++b) {
+      const BufferLife& life = schedule_.buffers[b];
+      details->buffers.push_back({schedule_.layout.offsets[b], life.bytes, life.first, life.last,
+                                  schedule_.buffer_categories[b]});
+    }
+    for (const Step& step : program_.steps) {
+      const Node& node = *step.node;
+      auto& to = details->steps.emplace_back();
+      to.tag = tag(node.op->name, node.site);
+      to.is_repeated = step.is_repeated;
+      if (step.workspace != kNone) to.workspace = step.workspace;
+      for (std::uint32_t i = 0; i < step.inputs + step.outputs; ++i) {
+        const Location& location = program_.values[step.first_value + i].location;
+        if (location.kind == Location::nowhere) continue;
+        auto& operand = (i < step.inputs ? to.reads : to.writes).emplace_back();
+        if (location.kind == Location::arena)
+          operand.buffer = location.index;
+        else
+          operand.name = name_of(location);
+      }
+    }
+    return details;
+  }
+
+  std::string name_of(const Location& location) const {
+    if (location.kind == Location::variable) return draft_.graph->variables()[location.index].name;
+    if (location.kind == Location::feed) return draft_.feeds[location.index]->extra->name;
+    return (location.kind == Location::fetch ? "fetch " : "captured ") +
+           std::to_string(location.index);
   }
 
   Location location_of(const DraftValue& value) const {
@@ -147,7 +184,7 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
   resolve(draft);
   add_dependencies(draft);
   Schedule schedule = best_schedule(draft, options.passes);
-  if (!options.budget && !options.least) return Emitter(draft, schedule).emit();
+  if (!options.budget && !options.least) return Emitter(draft, schedule).emit(options.details);
   const memory::Profile& profile = runtime.profile();
   const std::size_t held = options.variables
                                ? options.variables->reserved_bytes_with(draft.variables)
@@ -160,7 +197,7 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
     const std::size_t least = held + profile.in_pages(schedule.layout.total_bytes);
     if (least > budget && !options.least) refuse_budget(options.what, budget, held, least);
   }
-  Program program = Emitter(draft, schedule).emit();
+  Program program = Emitter(draft, schedule).emit(options.details);
   program.plan.unbudgeted_bytes = before;
   return program;
 }

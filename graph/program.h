@@ -44,6 +44,7 @@ struct Step {
   std::uint32_t workspace = ~std::uint32_t{0};  // buffer of the arena, if any
   IndexSet destroyed;                           // inputs that the kernel may use up
   IndexSet unwanted;                            // outputs that nobody reads
+  bool is_repeated = false;                     // computes values again that were not kept
 };
 
 // A piece of the arena, and the first and last step that need it.
@@ -99,6 +100,7 @@ struct Program {
 struct ProgramOptions {
   bool passes = true;                      // run the passes that only improve
   const char* what = "run";                // name of the call in messages
+  bool details = false;                    // of the plan
   std::optional<std::size_t> budget = {};  // bytes reserved by the session's pool
   bool least = false;  // makes the plan that takes the fewest bytes, budget or not
   // The variables of the session; null: of one that runs this program alone.

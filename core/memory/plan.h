@@ -1,12 +1,14 @@
 #pragma once
 #include <cstddef>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
+#include "ebb/core/base/call_site.h"
 
 namespace ebb::memory {
 
@@ -15,12 +17,37 @@ struct PlanOptions {
   // that takes more is made to fit by computing values again in place of keeping them, which
   // changes no result.
   std::optional<Limit> budget = {};
+  // Whether the plan keeps its steps and buffers, for describe() and write_graphviz().
+  bool details = false;
 };
 
 // Work of nodes, estimated from their shapes.
 struct Work {
   std::size_t products = 0;     // multiply-adds of matmul, dense, conv, lstm, gru and attention
   std::size_t moved_bytes = 0;  // read and written, by all operators
+};
+
+// Steps of a plan and the buffers of its arena, in the order in which they run.
+struct PlanDetails {
+  struct Buffer {
+    std::size_t offset = 0, bytes = 0;  // in the arena
+    std::size_t first = 0, last = 0;    // steps that it lives for, both included
+    Category category = Category::temporary;
+  };
+  // A value that a step reads or writes: in a buffer, or of a parameter, a feed or a fetch.
+  struct Operand {
+    std::size_t buffer = kNowhere;
+    std::string name;  // if in no buffer
+  };
+  struct Step {
+    Tag tag;
+    bool is_repeated = false;
+    std::vector<Operand> reads, writes;
+    std::size_t workspace = kNowhere;  // buffer
+  };
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  std::vector<Step> steps;
+  std::vector<Buffer> buffers;
 };
 
 // Memory of a session that has run one set of fetches with one set of fed shapes, and nothing else.
@@ -53,6 +80,15 @@ struct Plan {
   std::string peak_node;  // node at which most bytes of the arena live: "matmul (model.cpp:12)"
   Tag peak_tag = {};      // of peak_node
   std::vector<Holder> arena_holders;  // owners of the buffers alive there, largest first, a few
+  std::shared_ptr<const PlanDetails> details;  // if asked for (PlanOptions)
+
+  // The steps in their order, with the bytes alive at each, and the buffers with their places.
+  // Nodes that run again are marked. Throws Error for a plan without details.
+  std::string describe(CallSite site = CallSite::here()) const;
+  // The same as a graph for Graphviz: `dot -Tsvg plan.dot`. Steps are boxes in their order, filled
+  // if they run again; values are edges with their buffers. Throws Error for a plan without
+  // details, and FileError.
+  void write_graphviz(const std::string& path, CallSite site = CallSite::here()) const;
 };
 
 // The figures in lines, for people; without a last line break.

@@ -29,6 +29,12 @@ std::string line(const std::string& label, const Texts&... texts) {
   return left(label, kLabel) + (right(texts, kFigure) + ...) + "\n";
 }
 
+// The share of the rest that an extra makes: "12.5 %".
+std::string share(std::size_t extra, std::size_t all) {
+  const std::size_t rest = all - extra, tenths = rest == 0 ? 0 : (1000 * extra + rest / 2) / rest;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
 std::string line(const std::string& label, const Figure& of) {
   return line(label, figure(of.current), figure(of.peak), figure(of.total));
 }
@@ -104,6 +110,12 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
                      line("lower bound", figure(plan.lower_bound_bytes)) +
                      line("without sharing", figure(plan.naive_bytes)) + left("nodes", kLabel) +
                      right(std::to_string(plan.nodes), kFigure);
+  if (plan.unbudgeted_bytes > 0)
+    text += "\n" + line("without a budget", figure(plan.unbudgeted_bytes)) +
+            line("nodes run again", std::to_string(plan.repeated_nodes)) +
+            line("  more products", share(plan.extra_work.products, plan.work.products)) +
+            left("  more bytes moved", kLabel) +
+            right(share(plan.extra_work.moved_bytes, plan.work.moved_bytes), kFigure);
   if (!plan.peak_node.empty()) text += "\n" + left("most at", kLabel) + "  " + plan.peak_node;
   return out << text;
 }

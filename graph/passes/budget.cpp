@@ -1,6 +1,6 @@
-#include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/timeline.h"
@@ -28,11 +28,11 @@ Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& time
 
 // A placement may take more than the bytes alive at once: then these must be fewer by as much.
 std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const Timeline& timeline,
-                                std::size_t arena_bytes, std::size_t effort) {
+                                std::size_t arena_bytes) {
   constexpr int kTries = 6;
   std::size_t alive_bytes = arena_bytes;
   for (int i = 0; i < kTries; ++i) {
-    const Turns turns = fit(timeline, alive_bytes, effort >> (i + 1));
+    const Turns turns = fit(timeline, alive_bytes, kPlanningTurns >> (i + 2));
     if (turns.empty()) break;
     Fitted fitted = repeated(draft, order, timeline, turns);
     const ArenaLayout& layout = fitted.schedule.layout;
@@ -47,25 +47,22 @@ std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const
 }  // namespace
 
 std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
-  const std::array<Schedule, 2> orders{order(draft, false), order(draft, true)};
-  std::array<Timeline, 2> timelines;
+  std::vector<Schedule> orders{order(draft, false), order(draft, true)};
+  if (orders[1].order == orders[0].order) orders.pop_back();
+  std::vector<Timeline> timelines;
+  // The least comes first: whether a budget is refused must not depend on the luck of a search.
   std::optional<Fitted> best;
-  for (std::size_t i = 0; i < orders.size(); ++i) {
-    if (i == 1 && orders[1].order == orders[0].order) break;
-    timelines[i] = make_timeline(draft, orders[i]);
-    if (arena_bytes == 0) continue;
-    std::optional<Fitted> fitted =
-        fit_order(draft, orders[i], timelines[i], arena_bytes, kPlanningTurns / 2);
-    if (fitted && (!best || fitted->nanoseconds < best->nanoseconds)) best = std::move(fitted);
+  for (const Schedule& each : orders) {
+    timelines.push_back(make_timeline(draft, each));
+    Fitted least = repeated(draft, each, timelines.back(), fit_least(timelines.back()));
+    if (!best || least.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
+      best = std::move(least);
   }
-  if (!best)
-    for (std::size_t i = 0; i < orders.size(); ++i) {
-      if (timelines[i].steps.empty()) continue;
-      Fitted fitted = repeated(draft, orders[i], timelines[i], fit_least(timelines[i]));
-      if (!best || fitted.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
-        best = std::move(fitted);
-    }
-  if (!best) return schedule.layout.total_bytes;
+  for (std::size_t i = 0; i < orders.size() && best->schedule.layout.total_bytes <= arena_bytes;
+       ++i) {
+    std::optional<Fitted> fitted = fit_order(draft, orders[i], timelines[i], arena_bytes);
+    if (fitted && fitted->nanoseconds < best->nanoseconds) best = std::move(fitted);
+  }
   draft = std::move(best->draft);
   schedule = std::move(best->schedule);
   return schedule.layout.total_bytes;

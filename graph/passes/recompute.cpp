@@ -50,7 +50,7 @@ class Search {
     top_ = plain_.turns.empty() ? 0 : plain_.turns[profile_.peak_turn].before;
   }
 
-  Candidate fit(std::size_t bytes) {
+  std::optional<Candidate> fit(std::size_t bytes) {
     if (plain_.peak_bytes <= bytes) return plain_;
     std::vector<Candidate> starts = segmented();
     std::stable_sort(starts.begin(), starts.end(), [&](const Candidate& a, const Candidate& b) {
@@ -67,11 +67,7 @@ class Search {
       relax(start, bytes, share);
       keep_better(best, std::move(start), bytes);
     }
-    if (best.peak_bytes > bytes) {
-      best = Search(timeline_).least();
-      if (best.peak_bytes > bytes) return best;
-      relax(best, bytes, effort_ / 2);
-    }
+    if (best.peak_bytes > bytes) return std::nullopt;
     improve(best, bytes);
     return best;
   }
@@ -441,7 +437,8 @@ class Search {
 
 Turns fit(const Timeline& timeline, std::size_t bytes, std::size_t effort) {
   if (const std::optional<Turns> best = fit_exhaustively(timeline, bytes)) return *best;
-  return Search(timeline, effort).fit(bytes).turns;
+  std::optional<Candidate> best = Search(timeline, effort).fit(bytes);
+  return best ? std::move(best->turns) : Turns();
 }
 
 Turns fit_least(const Timeline& timeline) {

@@ -82,8 +82,8 @@ void measure(const Timeline& timeline, const Turns& turns, Profile& profile);
 // timed, so that a plan comes out the same every time.
 inline constexpr std::size_t kPlanningTurns = 30'000'000;
 
-// Finds turns that keep at most `bytes` alive and take little more work, or the fewest bytes if
-// none do.
+// Finds turns that keep at most `bytes` alive and take little more work; empty if it
+// finds none.
 Turns fit(const Timeline& timeline, std::size_t bytes, std::size_t effort = kPlanningTurns);
 // Turns with the fewest bytes alive that the search can reach.
 Turns fit_least(const Timeline& timeline);

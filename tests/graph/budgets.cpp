@@ -1,0 +1,140 @@
+// Plans that are made to fit a budget: MEMORY.md, rows 14 and 18.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "ebb/core/base/error.h"
+#include "ebb/ebb.h"
+#include "ebb/graph/passes/timeline.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
+
+using namespace ebb;
+
+namespace {
+
+// A training step of equal layers, which keeps an activation for each of them.
+struct Deep {
+  Graph graph;
+  Tensor x, train;
+  Parameters params{graph, Seed{1}};
+
+  explicit Deep(int layers) {
+    x = graph.placeholder("x", DType::f32, {-1, 16});
+    Tensor y = x;
+    for (int i = 0; i < layers; ++i)
+      y = models::Dense(params.scope("layer" + std::to_string(i)), 16, 16, Activation::tanh)(y);
+    train = optim::Sgd({.learning_rate = 0.1}).minimize(mean(square(y)), params);
+  }
+  memory::Plan plan(std::optional<std::size_t> budget = {}, std::int64_t rows = 512) const {
+    memory::PlanOptions options{.details = true};
+    if (budget) options.budget = *budget;
+    return graph.plan({train}, {{x, {rows, 16}}}, Device::cpu(), options);
+  }
+  std::size_t least(std::int64_t rows = 512) const {
+    return graph.least_budget({train}, {{x, {rows, 16}}}, Device::cpu());
+  }
+};
+
+// Layers that read their input and output again in the backward pass, of one unit each.
+detail::Timeline chain(detail::Index layers) {
+  detail::Timeline chain;
+  for (detail::Index i = 0; i < 2 * layers; ++i) {
+    const detail::Index back = 2 * layers - 1 - i;  // the layer whose gradient this is
+    detail::Timeline::Step step{.first_read = static_cast<detail::Index>(chain.reads.size()),
+                                .first_write = i,
+                                .writes = 1,
+                                .until = 2 * layers,
+                                .nanoseconds = 1};
+    const auto read = [&](detail::Index value) {
+      chain.reads.push_back({.value = value});
+      ++step.reads;
+    };
+    if (i > 0) read(i - 1);
+    if (i > layers) read(back);
+    if (i > layers && back > 0) read(back - 1);
+    chain.writes.push_back(i);
+    chain.steps.push_back(step);
+    chain.values.push_back({.bytes = 1,
+                            .copy_bytes = 1,
+                            .producer = i,
+                            .at_the_end = i + 1 == 2 * layers,
+                            .droppable = i + 1 < 2 * layers});
+  }
+  return chain;
+}
+
+}  // namespace
+
+TEST_CASE("every budget down to the least is kept to, and the plan says what that takes",
+          "[row14][row18]") {
+  const Deep deep(24);
+  const memory::Plan plain = deep.plan();
+  const std::size_t least = deep.least();
+  CHECK(plain.repeated_nodes == 0);
+  CHECK(least < plain.reserved_bytes);
+  const std::size_t step = (plain.reserved_bytes - least) / 7;
+  for (std::size_t budget = least; budget < plain.reserved_bytes; budget += step) {
+    CAPTURE(budget, least, plain.reserved_bytes);
+    const memory::Plan plan = deep.plan(budget);
+    CHECK(plan.reserved_bytes <= budget);
+    CHECK(plan.unbudgeted_bytes == plain.reserved_bytes);
+    CHECK(plan.repeated_nodes > 0);
+    CHECK(plan.nodes == plain.nodes + plan.repeated_nodes);
+    CHECK(plan.work.products == plain.work.products + plan.extra_work.products);
+    CHECK(deep.plan(budget).describe() == plan.describe());
+  }
+  CHECK(deep.plan(plain.reserved_bytes).repeated_nodes == 0);
+}
+
+TEST_CASE("a chain of n layers takes memory of order sqrt(n) for one more forward pass",
+          "[row18]") {
+  for (const detail::Index layers : {64u, 256u, 1024u}) {
+    const detail::Timeline timeline = chain(layers);
+    const auto bytes = static_cast<std::size_t>(2 * std::sqrt(layers)) + 6;
+    const detail::Turns turns = detail::fit(timeline, bytes);
+    detail::Profile profile;
+    detail::measure(timeline, turns, profile);
+    CHECK(profile.peak_bytes <= bytes);
+    CHECK(turns.size() - timeline.steps.size() <= layers);
+  }
+}
+
+TEST_CASE(
+    "a budget that nothing keeps to is an Error with the least that would, and changes nothing",
+    "[row14]") {
+  const Deep deep(24);
+  const std::size_t least = deep.least();
+  CHECK_NOTHROW(deep.plan(least));
+  CHECK_ERROR(deep.plan(least - 1), Error, "(" + std::to_string(least) + " bytes)");
+  CHECK_ERROR(deep.plan(1000), Error, "parameters and slots take");
+
+  Session session(deep.graph, {.device = Device::cpu(), .budget = deep.least(64)});
+  session.initialize(deep.params);
+  const auto feed = [&](std::int64_t rows) { return Tensor::full({rows, 16}, 0.5); };
+  CHECK_ERROR(session.run(deep.train, {{deep.x, feed(4096)}}), Error, "[run] no plan keeps to");
+  CHECK(session.plans() == 0);
+  CHECK_NOTHROW(session.run(deep.train, {{deep.x, feed(64)}}));
+  CHECK(session.stats().reserved.peak <= deep.least(64));
+  session.set_memory_limit(std::nullopt);
+  CHECK(session.stats().limit == deep.least(64));
+}
+
+TEST_CASE("a plan shows its steps and buffers, and which run again", "[row18]") {
+  const Deep deep(24);
+  const memory::Plan plan = deep.plan(deep.least());
+  const std::string text = plan.describe();
+  CHECK(text.find("again: b") != std::string::npos);
+  CHECK(text.find("layer23.weight") != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') >
+        static_cast<std::ptrdiff_t>(plan.nodes + plan.details->buffers.size()));
+  plan.write_graphviz("plan.dot");
+  std::stringstream file;
+  file << std::ifstream("plan.dot").rdbuf();
+  CHECK(file.str().find("digraph plan {") == 0);
+  CHECK(file.str().find("fillcolor") != std::string::npos);
+  CHECK_ERROR(plan.write_graphviz("no/such/folder/plan.dot"), FileError, "no/such/folder");
+  const memory::Plan without = deep.graph.plan({deep.train}, {{deep.x, {8, 16}}}, Device::cpu());
+  CHECK_ERROR_HERE(without.describe(), Error, "has no details");
+}
