@@ -1,3 +1,4 @@
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,11 +29,11 @@ Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& time
 
 // A placement may take more than the bytes alive at once: then these must be fewer by as much.
 std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const Timeline& timeline,
-                                std::size_t arena_bytes) {
+                                Recomputation& recomputation, std::size_t arena_bytes) {
   constexpr int kTries = 6;
   std::size_t alive_bytes = arena_bytes;
   for (int i = 0; i < kTries; ++i) {
-    const Turns turns = fit(timeline, alive_bytes, kPlanningTurns >> (i + 2));
+    const Turns turns = recomputation.fit(alive_bytes, kPlanningTurns >> (i + 2));
     if (turns.empty()) break;
     Fitted fitted = repeated(draft, order, timeline, turns);
     const ArenaLayout& layout = fitted.schedule.layout;
@@ -49,18 +50,21 @@ std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const
 std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
   std::vector<Schedule> orders{order(draft, false), order(draft, true)};
   if (orders[1].order == orders[0].order) orders.pop_back();
-  std::vector<Timeline> timelines;
+  std::deque<Timeline> timelines;
+  std::deque<Recomputation> recomputations;
   // The least comes first: whether a budget is refused must not depend on the luck of a search.
   std::optional<Fitted> best;
   for (const Schedule& each : orders) {
     timelines.push_back(make_timeline(draft, each));
-    Fitted least = repeated(draft, each, timelines.back(), fit_least(timelines.back()));
+    recomputations.emplace_back(timelines.back());
+    Fitted least = repeated(draft, each, timelines.back(), recomputations.back().least());
     if (!best || least.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
       best = std::move(least);
   }
   for (std::size_t i = 0; i < orders.size() && best->schedule.layout.total_bytes <= arena_bytes;
        ++i) {
-    std::optional<Fitted> fitted = fit_order(draft, orders[i], timelines[i], arena_bytes);
+    std::optional<Fitted> fitted =
+        fit_order(draft, orders[i], timelines[i], recomputations[i], arena_bytes);
     if (fitted && fitted->nanoseconds < best->nanoseconds) best = std::move(fitted);
   }
   draft = std::move(best->draft);

@@ -17,24 +17,19 @@
 
 namespace ebb::detail {
 
-namespace {
+class Recomputation::Search {
+  // Where each value is dropped: positions, by value.
+  using Cuts = std::vector<std::vector<Index>>;
 
-constexpr std::size_t kLeastTurns = 5'000'000;
+  struct Candidate {
+    Cuts cuts;
+    Turns turns = {};
+    std::int64_t nanoseconds = 0;  // of the repeated steps
+    std::size_t peak_bytes = std::numeric_limits<std::size_t>::max();
+  };
 
-// Where each value is dropped: positions, by value.
-using Cuts = std::vector<std::vector<Index>>;
-
-struct Candidate {
-  Cuts cuts;
-  Turns turns = {};
-  std::int64_t nanoseconds = 0;  // of the repeated steps
-  std::size_t peak_bytes = std::numeric_limits<std::size_t>::max();
-};
-
-class Search {
  public:
-  explicit Search(const Timeline& timeline, std::size_t effort = kLeastTurns)
-      : timeline_(timeline), effort_(effort), uses_(timeline.values.size()) {
+  explicit Search(const Timeline& timeline) : timeline_(timeline), uses_(timeline.values.size()) {
     for (Index p = 0; p < timeline.steps.size(); ++p) {
       for (const Timeline::Read& read : timeline.reads_of(p)) uses_[read.value].push_back(p);
       for (const Index value : timeline.writes_of(p)) uses_[value].push_back(p);
@@ -50,7 +45,26 @@ class Search {
     top_ = plain_.turns.empty() ? 0 : plain_.turns[profile_.peak_turn].before;
   }
 
-  std::optional<Candidate> fit(std::size_t bytes) {
+  Turns fit(std::size_t bytes, std::size_t effort) {
+    if (const std::optional<Turns> best = fit_exhaustively(timeline_, bytes)) return *best;
+    if (least().peak_bytes > bytes) return {};
+    effort_ = effort;
+    return find(bytes).turns;
+  }
+
+  const Candidate& least() {
+    if (!least_.turns.empty()) return least_;
+    if (const std::optional<Turns> best = fit_exhaustively(timeline_, std::nullopt)) {
+      least_.turns = *best;
+      return least_;
+    }
+    effort_ = kLeastTurns;
+    least_ = find_least();
+    return least_;
+  }
+
+ private:
+  Candidate find(std::size_t bytes) {
     if (plain_.peak_bytes <= bytes) return plain_;
     std::vector<Candidate> starts = segmented();
     std::stable_sort(starts.begin(), starts.end(), [&](const Candidate& a, const Candidate& b) {
@@ -67,12 +81,15 @@ class Search {
       relax(start, bytes, share);
       keep_better(best, std::move(start), bytes);
     }
-    if (best.peak_bytes > bytes) return std::nullopt;
+    if (best.peak_bytes > bytes) {
+      best = least_;
+      relax(best, bytes, effort_ / 2);
+    }
     improve(best, bytes);
     return best;
   }
 
-  Candidate least() {
+  Candidate find_least() {
     Candidate best = plain_;
     for (Candidate& start : segmented())
       if (start.peak_bytes < best.peak_bytes) best = std::move(start);
@@ -90,8 +107,7 @@ class Search {
     return best;
   }
 
- private:
-  static constexpr std::size_t kStarts = 4;
+  static constexpr std::size_t kStarts = 4, kLeastTurns = 5'000'000;
   static constexpr int kBisections = 10, kStale = 300, kStaleLower = 2000;
   static constexpr std::size_t kMostTurns = 8;  // times the steps
 
@@ -418,10 +434,11 @@ class Search {
   }
 
   const Timeline& timeline_;
-  std::size_t effort_;                    // turns that may still be made
+  std::size_t effort_ = kLeastTurns;      // turns that may still be made
   std::vector<std::vector<Index>> uses_;  // by value: positions, ascending
-  Candidate plain_;                       // repeats nothing
-  Index top_ = 0;                         // its peak
+  Candidate least_;
+  Candidate plain_;  // repeats nothing
+  Index top_ = 0;    // its peak
   Profile profile_;
   std::vector<Index> made_;  // by value: position before which it was last made
   struct Frame {
@@ -433,17 +450,12 @@ class Search {
   std::uint64_t random_ = 0x9E3779B97F4A7C15;
 };
 
-}  // namespace
-
-Turns fit(const Timeline& timeline, std::size_t bytes, std::size_t effort) {
-  if (const std::optional<Turns> best = fit_exhaustively(timeline, bytes)) return *best;
-  std::optional<Candidate> best = Search(timeline, effort).fit(bytes);
-  return best ? std::move(best->turns) : Turns();
-}
-
-Turns fit_least(const Timeline& timeline) {
-  if (const std::optional<Turns> best = fit_exhaustively(timeline, std::nullopt)) return *best;
-  return Search(timeline).least().turns;
+Recomputation::Recomputation(const Timeline& timeline)
+    : search_(std::make_unique<Search>(timeline)) {}
+Recomputation::~Recomputation() = default;
+const Turns& Recomputation::least() { return search_->least().turns; }
+Turns Recomputation::fit(std::size_t bytes, std::size_t effort) {
+  return search_->fit(bytes, effort);
 }
 
 }  // namespace ebb::detail

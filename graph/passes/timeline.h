@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -80,15 +81,28 @@ void measure(const Timeline& timeline, const Turns& turns, Profile& profile);
 
 // The effort of planning: turns that a search makes and measures, about 50 ns each. Counted, not
 // timed, so that a plan comes out the same every time.
-inline constexpr std::size_t kPlanningTurns = 30'000'000;
+inline constexpr std::size_t kPlanningTurns = 24'000'000;
 
-// Finds turns that keep at most `bytes` alive and take little more work; empty if it
-// finds none.
-Turns fit(const Timeline& timeline, std::size_t bytes, std::size_t effort = kPlanningTurns);
-// Turns with the fewest bytes alive that the search can reach.
-Turns fit_least(const Timeline& timeline);
+// The search for what to compute again. The same timeline and bytes give the same turns.
+class Recomputation {
+ public:
+  explicit Recomputation(const Timeline& timeline);  // which outlives it
+  ~Recomputation();
+  Recomputation(const Recomputation&) = delete;
+  Recomputation& operator=(const Recomputation&) = delete;
 
-// As fit(), or without a bound as fit_least(), and exactly so; nothing for more than a few steps.
+  // Turns with the fewest bytes alive that the search can reach.
+  const Turns& least();
+  // Turns that keep at most `bytes` alive, with as little work as the effort finds. Empty for fewer
+  // bytes than those of least().
+  Turns fit(std::size_t bytes, std::size_t effort = kPlanningTurns);
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;
+};
+
+// As fit(), or without a bound as least(), and exactly so; nothing for more than a few steps.
 // Empty if no turns keep the bound.
 std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
 

@@ -93,7 +93,7 @@ TEST_CASE("a chain of n layers takes memory of order sqrt(n) for one more forwar
   for (const detail::Index layers : {64u, 256u, 1024u}) {
     const detail::Timeline timeline = chain(layers);
     const auto bytes = static_cast<std::size_t>(2 * std::sqrt(layers)) + 6;
-    const detail::Turns turns = detail::fit(timeline, bytes);
+    const detail::Turns turns = detail::Recomputation(timeline).fit(bytes);
     detail::Profile profile;
     detail::measure(timeline, turns, profile);
     CHECK(profile.peak_bytes <= bytes);
