@@ -23,6 +23,7 @@
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/micro_batch.h"
+#include "ebb/core/memory/place.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/memory/recording.h"

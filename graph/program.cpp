@@ -53,9 +53,9 @@ class Emitter {
         program_.feed_slots.push_back({feed, {Location::arena, schedule_.buffer_of[m], 0}});
     program_.arena_offsets = schedule_.layout.offsets;
     for (std::size_t b = 0; b < schedule_.buffers.size(); ++b) {
-      const BufferLife& life = schedule_.buffers[b];
+      const memory::Lifetime& life = schedule_.buffers[b];
       program_.arena_lives.push_back(
-          {schedule_.layout.offsets[b], life.bytes, life.first, life.last});
+          {schedule_.layout.offsets[b], life.bytes, life.first, life.end - 1});
     }
     std::stable_sort(program_.arena_lives.begin(), program_.arena_lives.end(),
                      [](const ArenaLife& a, const ArenaLife& b) { return a.last < b.last; });

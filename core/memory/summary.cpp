@@ -1,5 +1,7 @@
 #include "ebb/core/memory/summary.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <ostream>
 #include <string_view>
@@ -77,6 +79,12 @@ std::string counted(std::size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+// The peak as a multiple of its lower bound, to three decimals: "x 1.000".
+std::string times(const Plan& plan) {
+  const std::size_t bound = std::max<std::size_t>(plan.lower_bound_bytes, 1);
+  return fmt::format("x {:.3f}", static_cast<double>(plan.peak_bytes) / static_cast<double>(bound));
+}
+
 }  // namespace
 
 std::string summary(const Device& device, std::size_t most_holders) {
@@ -107,7 +115,7 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
   std::string text = line("peak", figure(plan.peak_bytes)) + categories(plan.by_category) +
                      line("arena", figure(plan.arena_bytes)) +
                      line("reserved", figure(plan.reserved_bytes)) +
-                     line("lower bound", figure(plan.lower_bound_bytes)) +
+                     line("lower bound", figure(plan.lower_bound_bytes), times(plan)) +
                      line("without sharing", figure(plan.naive_bytes)) + left("nodes", kLabel) +
                      right(std::to_string(plan.nodes), kFigure);
   if (plan.unbudgeted_bytes > 0)

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/place.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
-#include "ebb/graph/placement.h"
 #include "ebb/graph/program.h"
 
 namespace ebb::detail {
@@ -137,11 +137,11 @@ struct Schedule {
   std::vector<memory::Category> categories;  // find_lifetimes: by memory
   std::vector<IndexSet> destroyed;           // find_lifetimes: inputs that a step uses up, by step
   std::vector<std::size_t> workspace;        // find_lifetimes: bytes, by step
-  std::vector<BufferLife> buffers;           // find_lifetimes: buffers to place in the arena
+  std::vector<memory::Lifetime> buffers;     // find_lifetimes: buffers to place in the arena
   std::vector<Index> buffer_of;              // find_lifetimes: by memory; kNone: not in the arena
   std::vector<Index> workspace_buffer;       // find_lifetimes: by step
   std::vector<memory::Category> buffer_categories;  // find_lifetimes: by buffer
-  ArenaLayout layout;                               // assign_offsets
+  memory::Placement layout;                         // assign_offsets
 };
 
 }  // namespace ebb::detail

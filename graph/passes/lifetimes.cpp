@@ -54,7 +54,7 @@ class Lifetimes {
     const memory::Profile& profile = draft_.runtime->profile();
     const auto add = [&](std::size_t bytes, std::size_t first, std::size_t last,
                          Category category) {
-      schedule_.buffers.push_back({first, last, profile.rounded(bytes)});
+      schedule_.buffers.push_back({first, last + 1, profile.rounded(bytes)});
       schedule_.buffer_categories.push_back(category);
       return static_cast<Index>(schedule_.buffers.size() - 1);
     };
@@ -172,6 +172,11 @@ void find_lifetimes(const Draft& draft, Schedule& schedule, bool share) {
   lifetimes.list_buffers();
 }
 
-void assign_offsets(Schedule& schedule) { schedule.layout = place(schedule.buffers); }
+void assign_offsets(Schedule& schedule) {
+  // Some milliseconds for usual plans, and a quarter of a second at most.
+  constexpr std::size_t kStepsPerBuffer = 2000, kMostSteps = 2'000'000;
+  schedule.layout = memory::place(
+      schedule.buffers, {.steps = std::min(kStepsPerBuffer * schedule.buffers.size(), kMostSteps)});
+}
 
 }  // namespace ebb::detail

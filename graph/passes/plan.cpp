@@ -68,7 +68,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   for (const Node* node : draft.captured) captured.add(*node);
   plan.captured_bytes = captured.bytes();
 
-  const ArenaLayout& layout = schedule.layout;
+  const memory::Placement& layout = schedule.layout;
   const std::size_t held = plan.parameter_bytes + plan.optimizer_state_bytes + plan.feed_bytes;
   plan.arena_bytes = layout.total_bytes;
   plan.peak_bytes = held + layout.total_bytes;
@@ -86,8 +86,8 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
                         profile.in_pages(plan.arena_bytes);
 
   for (std::size_t b = 0; b < schedule.buffers.size(); ++b) {
-    const BufferLife& life = schedule.buffers[b];
-    if (life.first > layout.peak_step || layout.peak_step > life.last) continue;
+    const memory::Lifetime& life = schedule.buffers[b];
+    if (life.first > layout.peak_step || layout.peak_step >= life.end) continue;
     plan.arena_holders.push_back({tag_of(draft, schedule, life.first), life.bytes, 1});
     plan.arena_by_category[static_cast<std::size_t>(schedule.buffer_categories[b])] += life.bytes;
   }

@@ -147,7 +147,11 @@ void memory_of(Device device) {
   });
   std::printf("%zu\n", eager.peak_bytes);
 
-  // Not yet: memory::place
+  std::vector<memory::Lifetime> buffers = {{.first = 0, .end = 3, .bytes = 4096},
+                                           {.first = 2, .end = 5, .bytes = 512}};
+  memory::Placement placed =
+      memory::place(buffers);  // the planner alone: offsets, total_bytes, lower_bound_bytes
+  std::printf("%zu\n", placed.total_bytes);
 }
 
 void compare_my_own(Device device, const DataSet& digits) {

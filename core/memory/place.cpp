@@ -1,4 +1,4 @@
-#include "ebb/graph/placement.h"
+#include "ebb/core/memory/place.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,34 +6,40 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
-namespace ebb::detail {
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/place_groups.h"
+#include "ebb/core/memory/place_search.h"
+
+namespace ebb::memory {
 
 namespace {
 
 // Finds the most bytes alive at once, and the step where.
-void measure(std::span<const BufferLife> buffers, ArenaLayout& layout) {
+void measure(std::span<const Lifetime> buffers, Placement& placed) {
   struct Event {
     std::size_t step;
-    std::ptrdiff_t bytes;
+    bool begins;
+    std::size_t bytes;
   };
   std::vector<Event> events;
   events.reserve(2 * buffers.size());
-  for (const BufferLife& b : buffers) {
-    events.push_back({b.first, static_cast<std::ptrdiff_t>(b.bytes)});
-    events.push_back({b.last + 1, -static_cast<std::ptrdiff_t>(b.bytes)});
+  for (const Lifetime& b : buffers) {
+    events.push_back({b.first, true, b.bytes});
+    events.push_back({b.end, false, b.bytes});
   }
   // Within a step, ended buffers go before new ones come.
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.step != b.step ? a.step < b.step : a.bytes < b.bytes;
+    return a.step != b.step ? a.step < b.step : a.begins < b.begins;
   });
-  std::ptrdiff_t alive = 0;
+  std::size_t alive = 0;
   for (const Event& event : events) {
-    alive += event.bytes;
-    if (static_cast<std::size_t>(alive) > layout.lower_bound_bytes) {
-      layout.lower_bound_bytes = static_cast<std::size_t>(alive);
-      layout.peak_step = event.step;
+    alive = event.begins ? alive + event.bytes : alive - event.bytes;
+    if (alive > placed.lower_bound_bytes) {
+      placed.lower_bound_bytes = alive;
+      placed.peak_step = event.step;
     }
   }
 }
@@ -46,7 +52,7 @@ struct Layout {
 
 // Places buffers largest first, each into the smallest gap among buffers placed before and alive
 // with it. Compares all pairs: for up to some thousands of buffers.
-Layout largest_first(std::span<const BufferLife> buffers) {
+Layout largest_first(std::span<const Lifetime> buffers) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -58,12 +64,12 @@ Layout largest_first(std::span<const BufferLife> buffers) {
 
   std::vector<std::size_t> by_offset;  // buffers that have a place, by offset
   for (const std::size_t index : order) {
-    const BufferLife& buffer = buffers[index];
+    const Lifetime& buffer = buffers[index];
     std::size_t best = 0, best_gap = std::numeric_limits<std::size_t>::max();
     std::size_t free_from = 0;
     for (const std::size_t other : by_offset) {
-      const BufferLife& o = buffers[other];
-      if (o.last < buffer.first || buffer.last < o.first) continue;
+      const Lifetime& o = buffers[other];
+      if (o.end <= buffer.first || buffer.end <= o.first) continue;
       const std::size_t begin = layout.offsets[other];
       if (begin > free_from) {
         const std::size_t gap = begin - free_from;
@@ -146,29 +152,27 @@ class Gaps {
 
 // Goes through time forwards or backwards: each buffer takes the smallest gap when its life begins
 // and gives it back when it ends. n log n.
-Layout sweep(std::span<const BufferLife> buffers, bool from_the_end) {
+Layout sweep(std::span<const Lifetime> buffers, bool from_the_end) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> begins(buffers.size()), ends;
   std::iota(begins.begin(), begins.end(), std::size_t{0});
   ends = begins;
   const auto first = [&](std::size_t i) {
-    return from_the_end ? ~buffers[i].last : buffers[i].first;
+    return from_the_end ? ~buffers[i].end : buffers[i].first;
   };
-  const auto last = [&](std::size_t i) {
-    return from_the_end ? ~buffers[i].first : buffers[i].last;
-  };
+  const auto end = [&](std::size_t i) { return from_the_end ? ~buffers[i].first : buffers[i].end; };
   std::sort(begins.begin(), begins.end(), [&](std::size_t a, std::size_t b) {
     if (first(a) != first(b)) return first(a) < first(b);
     if (buffers[a].bytes != buffers[b].bytes) return buffers[a].bytes > buffers[b].bytes;
     return a < b;
   });
   std::sort(ends.begin(), ends.end(), [&](std::size_t a, std::size_t b) {
-    return last(a) != last(b) ? last(a) < last(b) : a < b;
+    return end(a) != end(b) ? end(a) < end(b) : a < b;
   });
   Gaps gaps;
   auto ending = ends.begin();
   for (const std::size_t index : begins) {
-    for (; ending != ends.end() && last(*ending) < first(index); ++ending)
+    for (; ending != ends.end() && end(*ending) <= first(index); ++ending)
       gaps.give(layout.offsets[*ending], buffers[*ending].bytes);
     layout.offsets[index] = gaps.take(buffers[index].bytes);
   }
@@ -176,26 +180,72 @@ Layout sweep(std::span<const BufferLife> buffers, bool from_the_end) {
   return layout;
 }
 
-}  // namespace
-
-ArenaLayout place(std::span<const BufferLife> buffers) {
+// The best of the orders: largest first where comparing all pairs is quick, and two sweeps.
+Layout best_order(std::span<const Lifetime> buffers, std::size_t bound) {
   constexpr std::size_t kMostPairwise = 4096;
-  ArenaLayout layout;
-  measure(buffers, layout);
-  Layout best;
-  bool found = false;
+  Layout best = sweep(buffers, false);
   const auto consider = [&](const auto& method) {
-    if (found && best.total_bytes == layout.lower_bound_bytes) return;
+    if (best.total_bytes == bound) return;
     Layout layout = method();
-    if (!found || layout.total_bytes < best.total_bytes) best = std::move(layout);
-    found = true;
+    if (layout.total_bytes < best.total_bytes) best = std::move(layout);
   };
   if (buffers.size() <= kMostPairwise) consider([&] { return largest_first(buffers); });
-  consider([&] { return sweep(buffers, false); });
   consider([&] { return sweep(buffers, true); });
-  layout.offsets = std::move(best.offsets);
-  layout.total_bytes = best.total_bytes;
-  return layout;
+  return best;
 }
 
-}  // namespace ebb::detail
+// Buffers have bytes and steps.
+Layout best_layout(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps) {
+  constexpr std::size_t kMostGrouped = std::size_t{1} << 16;
+  Layout best = best_order(buffers, bound);
+  const auto search = [&](std::span<const Lifetime> lives, Layout& layout, std::size_t most) {
+    const std::size_t pairs = detail::overlapping_pairs(lives, most);
+    if (layout.total_bytes > bound && pairs < most)
+      layout.total_bytes = detail::search(lives, bound, most - pairs, layout.offsets);
+  };
+  if (best.total_bytes > bound && buffers.size() <= kMostGrouped) {
+    const detail::Groups groups(buffers);
+    if (groups.lifetimes().size() < buffers.size()) {
+      Layout grouped = best_order(groups.lifetimes(), bound);
+      search(groups.lifetimes(), grouped, steps / 2);
+      steps -= steps / 2;
+      if (grouped.total_bytes < best.total_bytes)
+        best = {groups.offsets(grouped.offsets), grouped.total_bytes};
+    }
+  }
+  search(buffers, best, steps);
+  return best;
+}
+
+}  // namespace
+
+Placement place(std::span<const Lifetime> buffers, const PlaceOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope scope(site);
+  constexpr std::size_t kMostBytes = std::size_t{1} << 63;
+  std::size_t sum = 0;
+  std::vector<Lifetime> real;  // with bytes and steps
+  std::vector<std::size_t> numbers;
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    const Lifetime& life = buffers[b];
+    if (life.end < life.first)
+      ebb::detail::refuse("place", "buffer " + std::to_string(b) + " begins at step " +
+                                       std::to_string(life.first) + " and ends before that, at " +
+                                       std::to_string(life.end));
+    if (life.bytes > kMostBytes - sum)
+      ebb::detail::refuse("place", "buffer " + std::to_string(b) + " of " +
+                                       std::to_string(life.bytes) + " bytes makes " +
+                                       "the sum of all sizes larger than 2^63");
+    sum += life.bytes;
+    if (life.bytes == 0 || life.end == life.first) continue;
+    real.push_back(life);
+    numbers.push_back(b);
+  }
+  Placement placed{.offsets = std::vector<std::size_t>(buffers.size(), 0)};
+  measure(real, placed);
+  const Layout layout = best_layout(real, placed.lower_bound_bytes, options.steps);
+  for (std::size_t r = 0; r < real.size(); ++r) placed.offsets[numbers[r]] = layout.offsets[r];
+  placed.total_bytes = layout.total_bytes;
+  return placed;
+}
+
+}  // namespace ebb::memory
