@@ -45,12 +45,12 @@ Groups::Groups(std::span<const Lifetime> buffers) : buffer_count_(buffers.size()
     const std::size_t twin = by_life.find(life.first, life.end);
     const std::size_t next = by_first.find(life.end, life.bytes);
     const std::size_t previous = by_end.find(life.first, life.bytes);
-    if (twin != kNone)
-      join(twin, g, false);
-    else if (next != kNone)
+    if (next != kNone)
       join(g, next, true);
     else if (previous != kNone)
       join(previous, g, true);
+    else if (twin != kNone)
+      join(twin, g, false);
     else
       by_life.insert({life.first, life.end, g});
   }
