@@ -114,8 +114,8 @@ class Emitter {
   std::shared_ptr<const memory::PlanDetails> make_details() const {
     auto details = std::make_shared<memory::PlanDetails>();
     for (std::size_t b = 0; b < schedule_.buffers.size(); ++b) {
-      const BufferLife& life = schedule_.buffers[b];
-      details->buffers.push_back({schedule_.layout.offsets[b], life.bytes, life.first, life.last,
+      const memory::Lifetime& life = schedule_.buffers[b];
+      details->buffers.push_back({schedule_.layout.offsets[b], life.bytes, life.first, life.end - 1,
                                   schedule_.buffer_categories[b]});
     }
     for (const Step& step : program_.steps) {

@@ -36,7 +36,7 @@ std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const
     const Turns turns = recomputation.fit(alive_bytes, kPlanningTurns >> (i + 2));
     if (turns.empty()) break;
     Fitted fitted = repeated(draft, order, timeline, turns);
-    const ArenaLayout& layout = fitted.schedule.layout;
+    const memory::Placement& layout = fitted.schedule.layout;
     if (layout.total_bytes <= arena_bytes) return fitted;
     const std::size_t over = layout.total_bytes - arena_bytes;
     if (layout.lower_bound_bytes > alive_bytes || over > alive_bytes) break;
