@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace ebb::memory {
@@ -43,11 +44,11 @@ struct Profile {
   /// Whether cuDNN may compute LSTMs, and bf16 LSTMs.
   bool has_cudnn = false;
   bool has_cudnn_bf16 = false;
-  /// Estimates by which a plan chooses what to compute again, measured by benchmarks/budget. Only
-  /// their ratios matter to the choice.
-  std::int64_t products_per_us = 25'000;  ///< multiply-adds of large f32 products
-  std::int64_t bytes_per_us = 6'000;      ///< read and written by pointwise operators
-  std::int64_t step_ns = 200;             ///< of an operator on next to no data
+  /// Estimates by which a plan chooses what to compute again; only their ratios matter. Measured by
+  /// `benchmark_budget --constants` on two cores of a Xeon with AVX-512.
+  std::int64_t products_per_us = 100'000;  ///< multiply-adds of large f32 products
+  std::int64_t bytes_per_us = 16'000;      ///< read and written by pointwise operators
+  std::int64_t step_ns = 120;              ///< of an operator on next to no data
 
   /// Bytes to leave free when all of a device's `room` is reserved in advance. On a GPU cuBLASLt,
   /// cuDNN and kernels that are loaded late take memory of their own.

@@ -42,7 +42,7 @@ class Recomputation::Search {
           droppable_.push_back(v);
       }
     evaluate(plain_);
-    top_ = plain_.turns.empty() ? 0 : plain_.turns[profile_.peak_turn].before;
+    top_ = plain_.turns.empty() ? 0 : plain_.turns[usage_.peak_turn].before;
   }
 
   Turns fit(std::size_t bytes, std::size_t effort) {
@@ -172,13 +172,13 @@ class Recomputation::Search {
     }
   }
 
-  // Makes and measures the candidate's turns; profile_ is of the last one evaluated.
+  // Makes and measures the candidate's turns; usage_ is of the last one evaluated.
   void evaluate(Candidate& candidate) {
     candidate.nanoseconds = 0;
     candidate.peak_bytes = std::numeric_limits<std::size_t>::max();
     if (!make_turns(candidate.cuts, candidate.turns)) return;
-    measure(timeline_, candidate.turns, profile_);
-    candidate.peak_bytes = profile_.peak_bytes;
+    measure(timeline_, candidate.turns, usage_);
+    candidate.peak_bytes = usage_.peak_bytes;
     for (const Turn& turn : candidate.turns)
       if (turn.is_repeated()) candidate.nanoseconds += timeline_.steps[turn.step].nanoseconds;
   }
@@ -274,7 +274,7 @@ class Recomputation::Search {
   // The bytes over the bound, summed over all turns of the last candidate evaluated.
   double excess(std::size_t bytes) const {
     double sum = 0;
-    for (const std::size_t alive : profile_.alive)
+    for (const std::size_t alive : usage_.alive)
       if (alive > bytes) sum += static_cast<double>(alive - bytes);
     return sum;
   }
@@ -296,9 +296,9 @@ class Recomputation::Search {
       if (effort_ <= left) return false;
       const double before = excess(bytes);
       over.assign(1, 0);
-      for (const std::size_t alive : profile_.alive) over.push_back(over.back() + (alive > bytes));
+      for (const std::size_t alive : usage_.alive) over.push_back(over.back() + (alive > bytes));
       std::vector<Choice> choices;
-      for (const Gap& gap : profile_.gaps) {
+      for (const Gap& gap : usage_.gaps) {
         const Timeline::Value& value = timeline_.values[gap.value];
         const std::size_t turns = over[gap.to] - over[gap.from + 1];
         if (turns == 0 || !value.droppable) continue;
@@ -312,7 +312,7 @@ class Recomputation::Search {
         const double gain = static_cast<double>(value.bytes) * static_cast<double>(turns);
         choices.push_back({gap.value, at,
                            static_cast<double>(cost_of(candidate.cuts, gap.value, reader)) / gain,
-                           gap.from < profile_.peak_turn && profile_.peak_turn < gap.to});
+                           gap.from < usage_.peak_turn && usage_.peak_turn < gap.to});
       }
       if (choices.empty()) return false;
       effort_ -= std::min(effort_, kChoiceTurns * choices.size());
@@ -439,7 +439,7 @@ class Recomputation::Search {
   Candidate least_;
   Candidate plain_;  // repeats nothing
   Index top_ = 0;    // its peak
-  Profile profile_;
+  Usage usage_;
   std::vector<Index> made_;  // by value: position before which it was last made
   struct Frame {
     Index step;

@@ -153,7 +153,7 @@ Timeline make_timeline(const Draft& draft, const Schedule& schedule) {
   return Builder(draft, schedule).build();
 }
 
-void measure(const Timeline& timeline, const Turns& turns, Profile& profile) {
+void measure(const Timeline& timeline, const Turns& turns, Usage& usage) {
   struct Copy {
     std::size_t bytes = 0;
     Index value = 0, last = 0;
@@ -165,19 +165,19 @@ void measure(const Timeline& timeline, const Turns& turns, Profile& profile) {
   copies.reserve(timeline.values.size() + count);
   read.reserve(timeline.reads.size() + 2 * count);
   // Changes of the bytes alive, by wrapping arithmetic.
-  profile.alive.assign(count + 1, 0);
-  profile.gaps.clear();
+  usage.alive.assign(count + 1, 0);
+  usage.gaps.clear();
   for (Index v = 0; v < timeline.values.size(); ++v)
     if (timeline.values[v].producer == kNone) {
       current[v] = static_cast<Index>(copies.size());
       copies.push_back({timeline.values[v].bytes, v, 0});
-      profile.alive[0] += copies.back().bytes;
+      usage.alive[0] += copies.back().bytes;
     }
   for (Index t = 0; t < count; ++t) {
     const Turn& turn = turns[t];
     for (const Timeline::Read& r : timeline.reads_of(turn.step)) {
       Copy& copy = copies[current[r.value]];
-      if (turns[copy.last].before < turn.before) profile.gaps.push_back({r.value, copy.last, t});
+      if (turns[copy.last].before < turn.before) usage.gaps.push_back({r.value, copy.last, t});
       copy.last = t;
       read.push_back(current[r.value]);
     }
@@ -185,25 +185,25 @@ void measure(const Timeline& timeline, const Turns& turns, Profile& profile) {
     for (std::size_t k = 0; k < writes.size(); ++k) {
       const Timeline::Value& value = timeline.values[writes[k]];
       const std::size_t bytes = turn.is_repeated() ? value.copy_bytes : value.bytes;
-      profile.alive[t] += bytes;
+      usage.alive[t] += bytes;
       if (!turn.is_repeated() || (turn.renewed >> k & 1)) {
         current[writes[k]] = static_cast<Index>(copies.size());
         copies.push_back({bytes, writes[k], t});
       } else {
-        profile.alive[t + 1] -= bytes;
+        usage.alive[t + 1] -= bytes;
       }
     }
   }
   for (Index v = 0; v < timeline.values.size(); ++v)
     if (timeline.values[v].at_the_end && current[v] != kNone) copies[current[v]].last = count;
   for (const Copy& copy : copies)
-    if (copy.last < count) profile.alive[copy.last + 1] -= copy.bytes;
+    if (copy.last < count) usage.alive[copy.last + 1] -= copy.bytes;
   // Within a turn: workspace, less what output 0 takes over.
-  profile.peak_bytes = profile.peak_turn = 0;
+  usage.peak_bytes = usage.peak_turn = 0;
   std::size_t alive = 0;
   auto at = read.begin();
   for (Index t = 0; t < count; ++t) {
-    alive += profile.alive[t];
+    alive += usage.alive[t];
     const Timeline::Step& step = timeline.steps[turns[t].step];
     bool all_destroyed = step.least_workspace != step.workspace, passed = false;
     std::size_t here = alive;
@@ -216,13 +216,13 @@ void measure(const Timeline& timeline, const Turns& turns, Profile& profile) {
       if (r.is_destroyed && copy.last != t) all_destroyed = false;
     }
     here += all_destroyed ? step.least_workspace : step.workspace;
-    profile.alive[t] = here;
-    if (here > profile.peak_bytes) {
-      profile.peak_bytes = here;
-      profile.peak_turn = t;
+    usage.alive[t] = here;
+    if (here > usage.peak_bytes) {
+      usage.peak_bytes = here;
+      usage.peak_turn = t;
     }
   }
-  profile.alive.pop_back();
+  usage.alive.pop_back();
 }
 
 void repeat_steps(Draft& draft, Schedule& schedule, const Turns& turns) {

@@ -63,7 +63,7 @@ struct Gap {
 };
 
 // The bytes alive at each turn.
-struct Profile {
+struct Usage {
   std::vector<std::size_t> alive;
   std::vector<Gap> gaps;  // that end before another step than they begin at
   std::size_t peak_bytes = 0, peak_turn = 0;
@@ -77,7 +77,7 @@ memory::Work work_of(const Draft& draft, const DraftStep& step);
 std::int64_t estimated_nanoseconds(const memory::Work& work, const memory::Profile& profile);
 
 // Measures turns. Equals the lower bound of the schedule that they make.
-void measure(const Timeline& timeline, const Turns& turns, Profile& profile);
+void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
 
 // The effort of planning: turns that a search makes and measures, about 50 ns each. Counted, not
 // timed, so that a plan comes out the same every time.

@@ -94,9 +94,9 @@ TEST_CASE("a chain of n layers takes memory of order sqrt(n) for one more forwar
     const detail::Timeline timeline = chain(layers);
     const auto bytes = static_cast<std::size_t>(2 * std::sqrt(layers)) + 6;
     const detail::Turns turns = detail::Recomputation(timeline).fit(bytes);
-    detail::Profile profile;
-    detail::measure(timeline, turns, profile);
-    CHECK(profile.peak_bytes <= bytes);
+    detail::Usage usage;
+    detail::measure(timeline, turns, usage);
+    CHECK(usage.peak_bytes <= bytes);
     CHECK(turns.size() - timeline.steps.size() <= layers);
   }
 }
