@@ -186,6 +186,9 @@ struct TrainingProgram {
     return bytes;
   }
 
+  // Planning for the least budget takes longer than the program.
+  bool takes_budgets() const noexcept { return seed % 3 == 0; }
+
   std::uint64_t seed;
   std::int64_t batch, smaller_batch, in;
   DType dtype;
@@ -220,9 +223,10 @@ Trained train(const TrainingProgram& program, const Device& device, InMode::Kind
             outcome.plan =
                 mode.recorded().plan({loss}, fed(program.batch), device, {.budget = budget});
             // The least is what a search finds, and may be more for fewer rows.
-            for (const std::int64_t rows : {program.batch, program.smaller_batch})
-              outcome.least_budget = std::max(
-                  outcome.least_budget, mode.recorded().least_budget({loss}, fed(rows), device));
+            if (program.takes_budgets() && !budget && passes)
+              for (const std::int64_t rows : {program.batch, program.smaller_batch})
+                outcome.least_budget = std::max(
+                    outcome.least_budget, mode.recorded().least_budget({loss}, fed(rows), device));
           }
           return {loss};
         },
@@ -283,7 +287,7 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
             eager.training_peak_bytes + program.bytes_of_copies(cpu));
     REQUIRE(compiled_twin.total_bytes == compiled.total_bytes);
 
-    if (seed % 3 != 0) continue;
+    if (!program.takes_budgets()) continue;
     const std::size_t least = graph.least_budget, most = graph.plan.reserved_bytes;
     for (const std::size_t budget : {least, least + (std::max(most, least) - least) / 3}) {
       const Trained fitted = train(program, cpu, InMode::graph, true, budget);
