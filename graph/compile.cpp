@@ -40,7 +40,7 @@ std::string argument_name(std::size_t i, std::size_t count) {
 
 }  // namespace
 
-// What one trace is told from another by.
+// Key by which a trace is found again.
 struct CallKey {
   std::vector<std::int64_t> shapes;  // dtype, rank, sizes and whether it is a leaf, of each tensor
   std::vector<std::shared_ptr<const HostArgument>> others;
@@ -335,7 +335,7 @@ class CompiledCalls::Impl {
  private:
   using Plans = std::list<std::unique_ptr<Traced>>;
 
-  // What the plans share, on the device of the first call.
+  // Stream, pool and arena of all plans, on the device of the first call.
   struct Memory {
     explicit Memory(const Device& on, const CompileOptions& options)
         : device(on),
@@ -496,8 +496,8 @@ class CompiledCalls::Impl {
         traced.results, [](const TracedResult& result) { return result.fetch != kNowhere; }));
   }
 
-  // What a call that has run leaves: gradients of leaves, the generator, and its results, in a list
-  // that has room for them.
+  // Completes a call that has run: sets gradients of leaves and the generator, and returns the
+  // results, in a list that has room for them.
   static Tensors complete(const Traced& traced, const Tensors& arguments, const Tensors& fetched,
                           Tensors results) noexcept {
     generator().counter += traced.draws;

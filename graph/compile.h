@@ -33,7 +33,7 @@ struct CompileOptions {
 
 namespace detail {
 
-// An argument that is no tensor: part of what one trace is told from another by.
+// An argument that is no tensor: a part of the key by which a trace is found again.
 class HostArgument {
  public:
   virtual ~HostArgument() = default;
@@ -186,7 +186,7 @@ class CompiledStep {
     return calls_.plan(listed(arguments...), recorded(arguments...));
   }
 
-  // Bytes that the step holds itself, and those of the tensors that it refers to.
+  // Bytes that the step holds, and captured_bytes of tensors that it refers to.
   memory::Breakdown memory() const { return calls_.memory(); }
   // Statistics of the step's pool.
   memory::Stats stats() const { return calls_.stats(); }
