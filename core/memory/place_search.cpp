@@ -24,8 +24,10 @@ std::vector<std::uint32_t> by_first(std::span<const Lifetime> buffers) {
 
 class Search {
  public:
-  Search(std::span<const Lifetime> buffers, std::vector<std::size_t>& offsets, std::size_t steps)
-      : buffers_(buffers), offsets_(offsets), steps_(steps), neighbours_(buffers.size()) {
+  // No end will be lower than `bound`. Sizes are multiples of `unit`.
+  Search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
+         std::vector<std::size_t>& offsets)
+      : buffers_(buffers), offsets_(offsets), neighbours_(buffers.size()) {
     std::vector<std::uint32_t> alive;
     for (const std::uint32_t b : by_first(buffers)) {
       std::erase_if(alive, [&](auto other) { return buffers[other].end <= buffers[b].first; });
@@ -43,14 +45,24 @@ class Search {
     for (const Lifetime& b : buffers) largest = std::max(largest, area(b));
     for (const Lifetime& b : buffers)
       base_.push_back(1 + static_cast<std::uint64_t>(std::sqrt(area(b) / largest) * 0x1p20));
+    set_easy_aside(bound, unit);
   }
 
-  // Moves all buffers below `end`. If the steps do not suffice, offsets are no placement.
-  bool fit_below(std::size_t end) {
+  // End of the highest buffer, those that were set aside not counted.
+  std::size_t end() const {
+    std::size_t end = 0;
+    for (std::size_t b = 0; b < buffers_.size(); ++b)
+      if (offsets_[b] != kNowhere) end = std::max(end, offsets_[b] + buffers_[b].bytes);
+    return end;
+  }
+
+  // Moves all buffers below `end`, and takes its work from `steps`. If they do not suffice, offsets
+  // are no placement.
+  bool fit_below(std::size_t end, std::size_t& steps) {
     weights_ = base_;
     waiting_.clear();
     for (std::uint32_t b = 0; b < buffers_.size(); ++b)
-      if (offsets_[b] + buffers_[b].bytes > end) evict(b);
+      if (offsets_[b] != kNowhere && offsets_[b] + buffers_[b].bytes > end) evict(b);
     while (!waiting_.empty()) {
       const auto heaviest = std::max_element(waiting_.begin(), waiting_.end(), [&](auto a, auto b) {
         return weights_[a] < weights_[b];
@@ -58,8 +70,8 @@ class Search {
       const std::uint32_t b = *heaviest;
       // Inserting takes as long as looking at some buffers even where b has no neighbours.
       const std::size_t cost = neighbours_[b].size() + waiting_.size() + 16;
-      if (cost > steps_) return false;
-      steps_ -= cost;
+      if (cost > steps) return false;
+      steps -= cost;
       *heaviest = waiting_.back();
       waiting_.pop_back();
       insert(b, end);
@@ -67,9 +79,45 @@ class Search {
     return true;
   }
 
+  // Gives places below `end` to the buffers that were set aside.
+  void place_easy(std::size_t end) {
+    weights_ = base_;
+    for (auto b = easy_.rbegin(); b != easy_.rend(); ++b) insert(*b, end);
+  }
+
  private:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   using Edge = std::pair<std::size_t, std::uint64_t>;  // offset, weight of the buffer
+
+  // Sets buffers aside that find a place below `bound` wherever their neighbours are: the gaps
+  // between n neighbours are n + 1 at most, so one of them has its share of the free bytes. Each
+  // makes others easy. (Chaitin's coloring drops nodes of few neighbours in the same way.)
+  void set_easy_aside(std::size_t bound, std::size_t unit) {
+    std::vector<std::size_t> gaps, taken(buffers_.size(), 0);
+    for (std::size_t b = 0; b < buffers_.size(); ++b) {
+      gaps.push_back(neighbours_[b].size() + 1);
+      for (const std::uint32_t other : neighbours_[b]) taken[b] += buffers_[other].bytes;
+    }
+    std::vector<std::uint32_t> to_check = by_first(buffers_);
+    while (!to_check.empty()) {
+      const std::uint32_t b = to_check.back();
+      to_check.pop_back();
+      if (offsets_[b] == kNowhere || taken[b] >= bound ||
+          buffers_[b].bytes - unit > (bound - taken[b] - 1) / gaps[b])
+        continue;
+      offsets_[b] = kNowhere;
+      easy_.push_back(b);
+      std::erase_if(neighbours_[b], [&](auto other) { return offsets_[other] == kNowhere; });
+      for (const std::uint32_t other : neighbours_[b]) {
+        --gaps[other];
+        taken[other] -= buffers_[b].bytes;
+        to_check.push_back(other);
+      }
+    }
+    for (std::uint32_t b = 0; b < buffers_.size(); ++b)
+      if (offsets_[b] != kNowhere)
+        std::erase_if(neighbours_[b], [&](auto other) { return offsets_[other] == kNowhere; });
+  }
 
   void evict(std::uint32_t b) {
     offsets_[b] = kNowhere;
@@ -123,8 +171,9 @@ class Search {
 
   const std::span<const Lifetime> buffers_;
   std::vector<std::size_t>& offsets_;
-  std::size_t steps_;
-  std::vector<std::vector<std::uint32_t>> neighbours_;  // buffers alive at a common step
+  // Buffers alive at a common step, except those that are set aside and placed later.
+  std::vector<std::vector<std::uint32_t>> neighbours_;
+  std::vector<std::uint32_t> easy_;  // set aside, the last to be placed first
   std::vector<std::uint64_t> base_, weights_;
   std::vector<std::uint32_t> waiting_;  // buffers without a place
   std::mt19937 random_;                 // the same numbers everywhere
@@ -149,25 +198,29 @@ std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t mos
 
 std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
                    std::vector<std::size_t>& offsets) {
-  const auto end_of = [&] {
-    std::size_t end = 0;
-    for (std::size_t b = 0; b < buffers.size(); ++b)
-      end = std::max(end, offsets[b] + buffers[b].bytes);
-    return end;
-  };
   std::size_t unit = 0;  // all offsets are multiples of it
   for (const Lifetime& b : buffers) unit = std::gcd(unit, b.bytes);
-  std::size_t end = end_of();
+  Search search(buffers, bound, unit, offsets);
+  std::size_t end = search.end();
   std::vector<std::size_t> best = offsets;
-  Search search(buffers, offsets, steps);
-  while (end > bound) {
+  // A try ends by luck or late: after this many steps, a new one from the best offsets does better.
+  const std::size_t most = 1000 * buffers.size();
+  while (end > bound && steps > 0) {
     const std::size_t units = (end - bound) / unit;
-    if (!search.fit_below(bound + (units - 1 - (units - 1) / 10) * unit)) break;
-    end = end_of();
-    best = offsets;
+    const std::size_t target = bound + (units - 1 - (units - 1) / 10) * unit;
+    std::size_t left = std::min(steps, most);
+    steps -= left;
+    if (search.fit_below(target, left)) {
+      steps += left;
+      end = search.end();
+      best = offsets;
+    } else {
+      offsets = best;
+    }
   }
   offsets = std::move(best);
-  return end;
+  search.place_easy(std::max(end, bound));
+  return search.end();
 }
 
 }  // namespace ebb::memory::detail

@@ -174,7 +174,7 @@ void find_lifetimes(const Draft& draft, Schedule& schedule, bool share) {
 
 void assign_offsets(Schedule& schedule) {
   // Some milliseconds for usual plans, and a quarter of a second at most.
-  constexpr std::size_t kStepsPerBuffer = 2000, kMostSteps = 2'000'000;
+  constexpr std::size_t kStepsPerBuffer = 10'000, kMostSteps = 2'000'000;
   schedule.layout = memory::place(
       schedule.buffers, {.steps = std::min(kStepsPerBuffer * schedule.buffers.size(), kMostSteps)});
 }
