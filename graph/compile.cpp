@@ -349,7 +349,7 @@ class CompiledCalls::Impl {
       std::optional<std::size_t> limit = bytes_of(options.memory_limit, runtime);
       if (const auto budget = bytes_of(options.budget, runtime))
         limit = std::min(limit.value_or(*budget), *budget);
-      return runtime.allocator().make_pool("compiled step", limit);
+      return runtime.allocator().make_pool("compiled", limit);
     }
 
     const Device device;
