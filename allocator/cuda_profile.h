@@ -16,10 +16,11 @@ inline Profile cuda_profile(int compute_capability, int multiprocessors) {
   profile.captures_programs = true;
   profile.compute_capability = compute_capability;
   profile.multiprocessors = multiprocessors;
-  // An H100's data sheet, by multiprocessor: 60 Tflop/s of f32 and 3 TB/s, of 132.
-  profile.products_per_us = std::int64_t{220'000} * std::max(multiprocessors, 1);
-  profile.bytes_per_us = std::int64_t{22'000} * std::max(multiprocessors, 1);
-  profile.step_ns = 2'000;
+  // Measured on an H100 by `gpu-check` (benchmarks/results), by multiprocessor, of 132: products of
+  // f32, copies, and a launch in a captured program.
+  profile.products_per_us = std::int64_t{195'000} * std::max(multiprocessors, 1);
+  profile.bytes_per_us = std::int64_t{22'600} * std::max(multiprocessors, 1);
+  profile.step_ns = 1'050;
   return profile;
 }
 

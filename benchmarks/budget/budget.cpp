@@ -1,13 +1,14 @@
-// Plans that are made to fit: MLP, LSTM, GPT-2- and ResNet-shaped training steps, without a budget,
-// at three quarters and half of the way to the least budget, and at the least. Beside each, the
-// best that recompute() over equal segments of layers does within the same budget
-// (checkpoint_sequential in PyTorch).
+// The memory and time of MLP, LSTM, GPT-2- and ResNet-shaped training steps: eager, eager with
+// recompute() over equal segments of layers, as a graph without a budget, at half and three
+// quarters of the way to the least budget and at it, and compiled. Beside each budget, the best
+// that segments do within it (checkpoint_sequential in PyTorch).
 //
-//   benchmark_budget [--model NAME...] [--layers N] [--json FILE]
+//   benchmark_budget [--model NAME...] [--layers N] [--device NAME] [--json FILE]
 //   benchmark_budget --constants
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -26,35 +27,92 @@ namespace {
 using namespace ebb;
 
 constexpr int kMostSegmented = 100;  // layers, above which no segments are compared
-using Make = std::function<void(Step&, int layers, int segments)>;
+using Make = Model (*)(const Parameters& params, int layers);
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// A training step as a graph, whose leading axes are open.
+struct Step {
+  Graph graph;
+  Parameters params{graph, Seed{1}};
+  Model model;
+  Tensor x, y, train;
+
+  Step(Make make, int layers, int segments) : model(make(params, layers)) {
+    const auto placeholder = [&](const char* name, const Spec& of) {
+      Shape open = of.shape;
+      open.set(0, -1);
+      return graph.placeholder(name, of.dtype, open);
+    };
+    x = placeholder("x", model.x);
+    y = placeholder("y", model.y);
+    train = optim::Adam().minimize(model.loss(x, y, segments), params);
+  }
+  memory::Plan plan(const Device& device, const memory::PlanOptions& options = {}) const {
+    return graph.plan({train}, {{x, model.x.shape}, {y, model.y.shape}}, device, options);
+  }
+};
+
+Tensor value_of(const Spec& spec, const Device& device) {
+  return spec.dtype == DType::f32 ? Tensor::full(spec.shape, 0.1, DType::f32, device)
+                                  : Tensor::zeros(spec.shape, spec.dtype, device);
+}
+
 struct Measured {
-  std::size_t peak_bytes = 0;
+  std::size_t predicted_peak_bytes = 0, peak_bytes = 0;
   double steps_per_second = 0;
 };
 
-// Runs steps for about half a second.
-Measured measure(const Step& step, std::size_t budget) {
-  Session session(step.graph, {.budget = budget, .seed = Seed{1}});
-  session.initialize(step.params);
-  const auto value = [](const Tensor& of, const Shape& shape) {
-    return of.dtype() == DType::f32 ? Tensor::full(shape, 0.1) : Tensor::zeros(shape, of.dtype());
-  };
-  auto run = session.prepare(step.train, {step.x, step.y});
-  const Tensor x = value(step.x, step.x_shape), y = value(step.y, step.y_shape);
-  run(x, y);
-  const std::size_t peak_bytes = session.stats().allocated.peak;
-  int steps = 0;
-  const double start = now();
-  while (now() - start < 0.5 || steps < 3) {
-    run(x, y);
-    ++steps;
-  }
-  return {peak_bytes, steps / (now() - start)};
+// Predicts and runs a program that makes a step on the device and calls `run` with it.
+Measured measure(
+    const Device& device,
+    const std::function<void(const Device& here,
+                             const std::function<void(std::function<Tensor()>)>& run)>& program) {
+  Measured measured;
+  memory::Comparison comparison(device);
+  comparison.measure("step", [&](const Device& here, memory::Marks& mark) {
+    program(here, [&](const std::function<Tensor()>& step) {
+      for (int i = 0; i < 3; ++i) mark.step(step());
+      if (here.is_simulated()) return;
+      int steps = 0;
+      const double start = now();
+      for (Tensor loss; now() - start < 0.5; loss.item<float>())  // which waits for the device
+        for (int i = 0; i < 3; ++i, ++steps) loss = step();
+      measured.steps_per_second = steps / (now() - start);
+    });
+  });
+  measured.predicted_peak_bytes = comparison.results()[0].predicted.peak_bytes;
+  measured.peak_bytes = comparison.results()[0].measured.peak_bytes;
+  return measured;
+}
+
+Measured measure_eager(const Device& device, Make make, int layers, int segments,
+                       bool is_compiled) {
+  return measure(device, [&](const Device& here, const auto& run) {
+    const Parameters params(here, Seed{1});
+    const Model model = make(params, layers);
+    const optim::Adam adam;
+    const auto lines = [&](const Tensor& x, const Tensor& y) {
+      return adam.minimize(model.loss(x, y, segments), params);
+    };
+    const auto compiled = compile(lines);
+    const Tensor x = value_of(model.x, here), y = value_of(model.y, here);
+    run([&] { return is_compiled ? compiled(x, y) : lines(x, y); });
+  });
+}
+
+Measured measure_graph(const Device& device, const Step& step, std::optional<std::size_t> budget) {
+  return measure(device, [&](const Device& here, const auto& run) {
+    SessionOptions options{.device = here, .seed = Seed{1}};
+    if (budget) options.budget = *budget;
+    Session session(step.graph, options);
+    session.initialize(step.params);
+    auto prepared = session.prepare(step.train, {step.x, step.y});
+    const Tensor x = value_of(step.model.x, here), y = value_of(step.model.y, here);
+    run([&] { return prepared(x, y); });
+  });
 }
 
 // The fewest products that recompute() over equal segments adds within a budget, and its segments.
@@ -76,55 +134,78 @@ double ratio(std::size_t a, std::size_t b) {
   return static_cast<double>(a) / static_cast<double>(b);
 }
 
-nlohmann::json run_model(const std::string& name, const Make& make, int layers) {
-  Step step;
-  make(step, layers, 0);
-  const memory::Plan plain = step.plan();
-  const std::size_t least = step.least();
+nlohmann::json run_model(const std::string& name, Make make, int layers, const Device& device) {
+  const Step step(make, layers, 0);
+  const memory::Plan plain = step.plan(device);
+  const std::size_t least = step.graph.least_budget(
+      {step.train}, {{step.x, step.model.x.shape}, {step.y, step.model.y.shape}}, device);
   std::vector<memory::Plan> segmented;
-  for (int k = 1; k <= layers && layers <= kMostSegmented; ++k) {
-    Step other;
-    make(other, layers, k);
-    segmented.push_back(other.plan());
-  }
-  std::printf("%s, %d layers, %zu nodes, %.3g products\n%5s %10s %10s %10s %9s %7s %6s %8s %15s\n",
-              name.c_str(), layers, plain.nodes, static_cast<double>(plain.work.products), "way",
+  for (int k = 1; k <= layers && layers <= kMostSegmented; ++k)
+    segmented.push_back(Step(make, layers, k).plan(device));
+  std::printf("%s, %d layers, %zu nodes, %.3g products\n%-15s %10s %10s %10s %8s %7s %6s %8s %s\n",
+              name.c_str(), layers, plain.nodes, static_cast<double>(plain.work.products), "mode",
               "predicted", "measured", "bound", "products", "moved", "plan s", "steps/s",
               "segments");
   nlohmann::json rows;
-  for (const double way : {0.0, 0.5, 0.75, 1.0}) {
+  // `plan`: of the same work as a graph. The bound is the peak less what its placement loses.
+  const auto add = [&](const std::string& mode, const Measured& measured, const memory::Plan& plan,
+                       bool is_plan, nlohmann::json more) {
+    const double products = ratio(plan.work.products, plain.work.products) - 1,
+                 moved = ratio(plan.work.moved_bytes, plain.work.moved_bytes) - 1;
+    const std::size_t bound =
+        measured.predicted_peak_bytes - (plan.peak_bytes - plan.lower_bound_bytes);
+    std::printf("%-15s %10s %10s %10s %8.4f %7.4f ", mode.c_str(),
+                memory::figure(measured.predicted_peak_bytes).c_str(),
+                memory::figure(measured.peak_bytes).c_str(),
+                is_plan ? memory::figure(bound).c_str() : "-", products, moved);
+    if (more.contains("plan_seconds"))
+      std::printf("%6.2f", more["plan_seconds"].get<double>());
+    else
+      std::printf("%6s", "");
+    std::printf(" %8.1f", measured.steps_per_second);
+    if (more.contains("segments") && more["segments"] > 0)
+      std::printf(" %d: %.4f", more["segments"].get<int>(),
+                  more["segments_products"].get<double>());
+    else if (more.contains("segments"))
+      std::printf(" none keeps it");
+    std::printf("\n");
+    std::fflush(stdout);
+    more.update({{"mode", mode},
+                 {"predicted_peak_bytes", measured.predicted_peak_bytes},
+                 {"measured_peak_bytes", measured.peak_bytes},
+                 {"steps_per_second", measured.steps_per_second},
+                 {"extra_products", products},
+                 {"extra_moved", moved}});
+    if (is_plan) more["lower_bound_bytes"] = bound;
+    rows.push_back(std::move(more));
+  };
+  add("eager", measure_eager(device, make, layers, 0, false), plain, false, {});
+  const int root = std::max(static_cast<int>(std::lround(std::sqrt(layers))), 1);
+  // Eagerly, running statistics must not change in a part that is computed again.
+  if (layers <= kMostSegmented && make != make_resnet)
+    add("eager recompute", measure_eager(device, make, layers, root, false),
+        segmented[static_cast<std::size_t>(root) - 1], false, {});
+  add("graph", measure_graph(device, step, {}), plain, true, {});
+  for (const double way : {0.5, 0.75, 1.0}) {
     const auto budget =
         plain.reserved_bytes -
         static_cast<std::size_t>(way * static_cast<double>(plain.reserved_bytes - least));
     const double start = now();
-    const memory::Plan plan = step.plan({.budget = budget});
+    const memory::Plan plan = step.plan(device, {.budget = budget});
     const double seconds = now() - start;
-    const Measured measured = measure(step, budget);
     const Segments segments = best_segments(segmented, plain, budget);
-    rows.push_back({{"way_to_least", way},
-                    {"budget_bytes", budget},
-                    {"predicted_peak_bytes", plan.peak_bytes},
-                    {"measured_peak_bytes", measured.peak_bytes},
-                    {"lower_bound_bytes", plan.lower_bound_bytes},
-                    {"extra_products", ratio(plan.extra_work.products, plain.work.products)},
-                    {"extra_moved", ratio(plan.extra_work.moved_bytes, plain.work.moved_bytes)},
-                    {"repeated_nodes", plan.repeated_nodes},
-                    {"plan_seconds", seconds},
-                    {"steps_per_second", measured.steps_per_second},
-                    {"segments", segments.count},
-                    {"segments_products", ratio(segments.products, plain.work.products)}});
-    std::printf("%5.2f %10s %10s %10s %9.4f %7.4f %6.2f %8.1f", way,
-                memory::figure(plan.peak_bytes).c_str(),
-                memory::figure(measured.peak_bytes).c_str(),
-                memory::figure(plan.lower_bound_bytes).c_str(),
-                ratio(plan.extra_work.products, plain.work.products),
-                ratio(plan.extra_work.moved_bytes, plain.work.moved_bytes), seconds,
-                measured.steps_per_second);
-    if (segments.count > 0)
-      std::printf(" %6zu: %7.4f\n", segments.count, ratio(segments.products, plain.work.products));
-    else
-      std::printf("  none keeps it\n");
+    add(way == 1     ? "  least"
+        : way == 0.5 ? "  1/2 to least"
+                     : "  3/4 to least",
+        measure_graph(device, step, budget), plan, true,
+        {{"way_to_least", way},
+         {"budget_bytes", budget},
+         {"repeated_nodes", plan.repeated_nodes},
+         {"plan_seconds", seconds},
+         {"segments", segments.count},
+         {"segments_products", ratio(segments.products, plain.work.products)}});
   }
+  add("compiled", measure_eager(device, make, layers, 0, true), plain, true, {});
   return {{"model", name}, {"layers", layers}, {"nodes", plain.nodes}, {"rows", rows}};
 }
 
@@ -162,10 +243,11 @@ int main(int argc, char** argv) {
   CLI::App app("Plans that are made to fit a budget.");
   std::vector<std::string> models{"mlp", "lstm", "gpt", "resnet"};
   int layers = 12;
-  std::string file;
+  std::string file, on = "cpu";
   bool constants = false;
   app.add_option("--model", models, "mlp, lstm, gpt, resnet");
   app.add_option("--layers", layers);
+  app.add_option("--device", on, "as in Device::parse");
   app.add_option("--json", file, "file for the figures");
   app.add_flag("--constants", constants, "measure the constants of memory::Profile instead");
   CLI11_PARSE(app, argc, argv);
@@ -176,7 +258,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, Make> makes{
       {"mlp", make_mlp}, {"lstm", make_lstm}, {"gpt", make_gpt}, {"resnet", make_resnet}};
   nlohmann::json all;
-  for (const std::string& model : models) all.push_back(run_model(model, makes.at(model), layers));
+  for (const std::string& model : models)
+    all.push_back(run_model(model, makes.at(model), layers, Device::parse(on)));
   if (!file.empty()) std::ofstream(file) << all.dump(2) << "\n";
   return 0;
 }

@@ -1,4 +1,4 @@
-// Training steps of the four usual models, as graphs.
+// The four usual models, whose losses are written once for graphs, compiled steps and eager.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,20 +12,11 @@ namespace ebb {
 
 using Layers = std::vector<std::function<Tensor(Tensor)>>;
 
-// A training step. With segments, the layers are cut into as many equal parts, each of which is
-// computed again in the backward pass.
-struct Step {
-  Graph graph;
-  Tensor x, y, train;
-  Shape x_shape, y_shape;
-  Parameters params{graph, Seed{1}};
-
-  memory::Plan plan(const memory::PlanOptions& options = {}) const {
-    return graph.plan({train}, {{x, x_shape}, {y, y_shape}}, Device::cpu(), options);
-  }
-  std::size_t least() const {
-    return graph.least_budget({train}, {{x, x_shape}, {y, y_shape}}, Device::cpu());
-  }
+// With segments, the layers are cut into as many equal parts, each of which is computed again in
+// the backward pass.
+struct Model {
+  Spec x, y;
+  std::function<Tensor(const Tensor& x, const Tensor& y, int segments)> loss;
 };
 
 inline Tensor run_layers(const Layers& layers, Tensor x, int segments) {
@@ -33,60 +24,61 @@ inline Tensor run_layers(const Layers& layers, Tensor x, int segments) {
     for (const auto& layer : layers) x = layer(x);
     return x;
   }
-  const std::size_t count = layers.size(), parts = static_cast<std::size_t>(segments);
-  for (std::size_t s = 0; s < parts; ++s)
+  const auto count = static_cast<std::ptrdiff_t>(layers.size());
+  for (std::ptrdiff_t s = 0; s < segments; ++s) {
+    const Layers part(layers.begin() + s * count / segments,
+                      layers.begin() + (s + 1) * count / segments);
     x = recompute(
-        [&, s](const Tensor& of) {
+        [part](const Tensor& of) {
           Tensor value = of;
-          for (std::size_t i = s * count / parts; i < (s + 1) * count / parts; ++i)
-            value = layers[i](value);
+          for (const auto& layer : part) value = layer(value);
           return value;
         },
         x);
+  }
   return x;
 }
 
-inline void make_mlp(Step& step, int count, int segments) {
-  constexpr std::int64_t kWidth = 256;
-  step.x_shape = {512, kWidth};
-  step.y_shape = {512};
-  step.x = step.graph.placeholder("x", DType::f32, {-1, kWidth});
-  step.y = step.graph.placeholder("y", DType::i32, {-1});
+inline Model make_mlp(const Parameters& params, int count) {
+  constexpr std::int64_t kWidth = 256, kBatch = 512;
   Layers layers;
   for (int i = 0; i < count; ++i) {
-    const models::Dense dense(step.params.scope("layer" + std::to_string(i)), kWidth, kWidth,
+    const models::Dense dense(params.scope("layer" + std::to_string(i)), kWidth, kWidth,
                               Activation::tanh);
     layers.push_back([dense](const Tensor& x) { return dense(x); });
   }
-  const models::Dense out(step.params.scope("out"), kWidth, 10);
-  const Tensor loss = softmax_cross_entropy(out(run_layers(layers, step.x, segments)), step.y);
-  step.train = optim::Adam().minimize(loss, step.params);
+  const models::Dense out(params.scope("out"), kWidth, 10);
+  return {{DType::f32, {kBatch, kWidth}},
+          {DType::i32, {kBatch}},
+          [=](const Tensor& x, const Tensor& y, int segments) {
+            return softmax_cross_entropy(out(run_layers(layers, x, segments)), y);
+          }};
 }
 
 // One layer over segments of time; the layers are the segments.
-inline void make_lstm(Step& step, int count, int segments) {
+inline Model make_lstm(const Parameters& params, int count) {
   constexpr std::int64_t kIn = 32, kHidden = 128, kTime = 16, kBatch = 32;
-  step.x_shape = {kBatch, kTime * count, kIn};
-  step.y_shape = {kBatch, kHidden};
-  step.x = step.graph.placeholder("x", DType::f32, step.x_shape);
-  step.y = step.graph.placeholder("y", DType::f32, step.y_shape);
   const LstmWeights weights{
-      step.params.declare("w", {kIn, 4 * kHidden}, initializers::uniform(-0.1, 0.1)),
-      step.params.declare("r", {kHidden, 4 * kHidden}, initializers::uniform(-0.1, 0.1)),
-      step.params.declare("b", {4 * kHidden}, initializers::zeros())};
-  Layers layers;  // of hidden and cell state, stacked
-  for (int i = 0; i < count; ++i)
-    layers.push_back([&step, weights, i](const Tensor& states) {
-      const Tensor part = slice(step.x, i * kTime, (i + 1) * kTime, {.axis = 1});
-      const LstmResult result = lstm(part, {weights}, {.hidden = states[0], .cell = states[1]});
-      return stack({result.hidden, result.cell});
-    });
-  const Tensor states = run_layers(layers, zeros(step.graph, {2, 1, kBatch, kHidden}), segments);
-  step.train = optim::Adam().minimize(mean(square(reshape(states[0], {kBatch, kHidden}) - step.y)),
-                                      step.params);
+      params.declare("w", {kIn, 4 * kHidden}, initializers::uniform(-0.1, 0.1)),
+      params.declare("r", {kHidden, 4 * kHidden}, initializers::uniform(-0.1, 0.1)),
+      params.declare("b", {4 * kHidden}, initializers::zeros())};
+  return {{DType::f32, {kBatch, kTime * count, kIn}},
+          {DType::f32, {kBatch, kHidden}},
+          [=](const Tensor& x, const Tensor& y, int segments) {
+            Layers layers;  // of hidden and cell state, stacked
+            for (int i = 0; i < count; ++i)
+              layers.push_back([=](const Tensor& states) {
+                const Tensor part = slice(x, i * kTime, (i + 1) * kTime, {.axis = 1});
+                const LstmResult result =
+                    lstm(part, {weights}, {.hidden = states[0], .cell = states[1]});
+                return stack({result.hidden, result.cell});
+              });
+            const Tensor zero = reshape(y * 0, {1, -1, kHidden});
+            return mean(square(run_layers(layers, stack({zero, zero}), segments)[0][0] - y));
+          }};
 }
 
-inline void make_gpt(Step& step, int count, int segments) {
+inline Model make_gpt(const Parameters& params, int count) {
   constexpr std::int64_t kWidth = 128, kLength = 64, kBatch = 8, kClasses = 512;
   struct Block {
     models::LayerNorm before_attention, before_mlp;
@@ -103,22 +95,21 @@ inline void make_gpt(Step& step, int count, int segments) {
       return x + down(gelu(up(before_mlp(x))));
     }
   };
-  step.x_shape = step.y_shape = {kBatch, kLength};
-  step.x = step.graph.placeholder("codes", DType::i32, {-1, kLength});
-  step.y = step.graph.placeholder("next", DType::i32, {-1, kLength});
-  const models::Embedding embedding(step.params.scope("embedding"), kClasses, kWidth);
+  const models::Embedding embedding(params.scope("embedding"), kClasses, kWidth);
   Layers layers;
   for (int i = 0; i < count; ++i) {
-    const Block block(step.params.scope("block" + std::to_string(i)));
+    const Block block(params.scope("block" + std::to_string(i)));
     layers.push_back([block](const Tensor& x) { return block(x); });
   }
-  const models::LayerNorm norm(step.params.scope("norm"), kWidth);
-  const models::Dense out(step.params.scope("out"), kWidth, kClasses);
-  const Tensor scores = out(norm(run_layers(layers, embedding(step.x), segments)));
-  step.train = optim::Adam().minimize(softmax_cross_entropy(scores, step.y), step.params);
+  const models::LayerNorm norm(params.scope("norm"), kWidth);
+  const models::Dense out(params.scope("out"), kWidth, kClasses);
+  const Spec codes{DType::i32, {kBatch, kLength}};
+  return {codes, codes, [=](const Tensor& x, const Tensor& y, int segments) {
+            return softmax_cross_entropy(out(norm(run_layers(layers, embedding(x), segments))), y);
+          }};
 }
 
-inline void make_resnet(Step& step, int count, int segments) {
+inline Model make_resnet(const Parameters& params, int count) {
   constexpr std::int64_t kBatch = 8, kSide = 32;
   struct Block {
     models::Conv2d near, far;
@@ -133,27 +124,27 @@ inline void make_resnet(Step& step, int count, int segments) {
       return relu(x + far_norm(far(y), Phase::training));
     }
   };
-  step.x_shape = {kBatch, 3, kSide, kSide};
-  step.y_shape = {kBatch};
-  step.x = step.graph.placeholder("x", DType::f32, step.x_shape);
-  step.y = step.graph.placeholder("y", DType::i32, step.y_shape);
-  const models::Conv2d stem(step.params.scope("stem"), 3, 16, {.kernel = 3, .padding = 1});
+  const models::Conv2d stem(params.scope("stem"), 3, 16, {.kernel = 3, .padding = 1});
   Layers layers;
   std::int64_t channels = 16;
   for (int i = 0; i < count; ++i) {
     const std::string name = "block" + std::to_string(i);
     if (i > 0 && i % std::max(count / 3, 1) == 0 && channels < 64) {
-      const models::Conv2d down(step.params.scope(name + "down"), channels, 2 * channels,
+      const models::Conv2d down(params.scope(name + "down"), channels, 2 * channels,
                                 {.kernel = 3, .stride = 2, .padding = 1});
       channels *= 2;
       layers.push_back([down](const Tensor& x) { return relu(down(x)); });
     }
-    const Block block(step.params.scope(name), channels);
+    const Block block(params.scope(name), channels);
     layers.push_back([block](const Tensor& x) { return block(x); });
   }
-  const Tensor features = mean(run_layers(layers, stem(step.x), segments), {.axes = {2, 3}});
-  const models::Dense out(step.params.scope("out"), channels, 10);
-  step.train = optim::Adam().minimize(softmax_cross_entropy(out(features), step.y), step.params);
+  const models::Dense out(params.scope("out"), channels, 10);
+  return {{DType::f32, {kBatch, 3, kSide, kSide}},
+          {DType::i32, {kBatch}},
+          [=](const Tensor& x, const Tensor& y, int segments) {
+            const Tensor features = mean(run_layers(layers, stem(x), segments), {.axes = {2, 3}});
+            return softmax_cross_entropy(out(features), y);
+          }};
 }
 
 }  // namespace ebb

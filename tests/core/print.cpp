@@ -4,6 +4,7 @@
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 
 namespace ebb::tests {
 namespace {
@@ -94,6 +95,7 @@ TEST_CASE("what has no values is printed as what is known of it") {
 }
 
 TEST_CASE("plans, predictions and gradient checks are printed in lines of figures") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 1024});
   const Tensor y = tanh(x) + tanh(x * 2);

@@ -23,8 +23,8 @@ OUT = os.environ.get("OUT", os.path.join(ROOT, "build", "gpu-check"))
 WORK = os.path.join(BUILD, "gpu-check")
 CUDA_PART = "ebb_emulated_cuda" if IS_TRIAL else "ebb_cuda"
 # Folders of tests/ whose sources are no program, or one that a GPU has no part in.
-NO_SUITES = {"allocator", "cuda", "emulated_cuda", "examples", "gpu_check", "install", "layering"}
-NO_SUITES |= {"refused"}
+NO_SUITES = {"allocator", "cuda", "docs", "emulated_cuda", "examples", "gpu_check", "install"}
+NO_SUITES |= {"layering", "refused"}
 
 HELP = """\
 ./ebb gpu-check [PART...]: builds and tries all of these on the GPU, or those named:
@@ -113,7 +113,7 @@ def suites(part):
     folders = {source.relative_to(tests).parts[0] for source in tests.glob("*/**/*.cpp")}
     names = [f"tests_{folder}" for folder in sorted(folders - NO_SUITES)]
     if build(part, *names, CUDA_PART):
-        commands = {name: [program("tests", name), "~[long]"] for name in names}
+        commands = {name: [program("tests", name), "~[long]~[host]"] for name in names}
         # As many at once as share a GPU well.
         part.run(commands, jobs=4, environment=environment() | {"EBB_TEST_DEVICE": "cuda"})
 

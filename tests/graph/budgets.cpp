@@ -5,14 +5,23 @@
 #include <sstream>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/ebb.h"
 #include "ebb/graph/passes/timeline.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/line.h"
 
 using namespace ebb;
+using namespace ebb::literals;
 
 namespace {
+
+// Rows whose activations take several pages of the device.
+std::int64_t many_rows() {
+  constexpr std::size_t kSmall = 64_KiB;
+  const std::size_t page = Device::cpu().runtime().profile().page_bytes;
+  return static_cast<std::int64_t>(512 * (std::max(page, kSmall) / kSmall));
+}
 
 // A training step of equal layers, which keeps an activation for each of them.
 struct Deep {
@@ -27,12 +36,12 @@ struct Deep {
       y = models::Dense(params.scope("layer" + std::to_string(i)), 16, 16, Activation::tanh)(y);
     train = optim::Sgd({.learning_rate = 0.1}).minimize(mean(square(y)), params);
   }
-  memory::Plan plan(std::optional<std::size_t> budget = {}, std::int64_t rows = 512) const {
+  memory::Plan plan(std::optional<std::size_t> budget = {}, std::int64_t rows = many_rows()) const {
     memory::PlanOptions options{.details = true};
     if (budget) options.budget = *budget;
     return graph.plan({train}, {{x, {rows, 16}}}, Device::cpu(), options);
   }
-  std::size_t least(std::int64_t rows = 512) const {
+  std::size_t least(std::int64_t rows = many_rows()) const {
     return graph.least_budget({train}, {{x, {rows, 16}}}, Device::cpu());
   }
 };
@@ -110,15 +119,17 @@ TEST_CASE(
   CHECK_ERROR(deep.plan(least - 1), Error, "(" + std::to_string(least) + " bytes)");
   CHECK_ERROR(deep.plan(1000), Error, "parameters and slots take");
 
-  Session session(deep.graph, {.device = Device::cpu(), .budget = deep.least(64)});
+  const std::int64_t few = many_rows() / 8;
+  Session session(deep.graph, {.device = Device::cpu(), .budget = deep.least(few)});
   session.initialize(deep.params);
   const auto feed = [&](std::int64_t rows) { return Tensor::full({rows, 16}, 0.5); };
-  CHECK_ERROR(session.run(deep.train, {{deep.x, feed(4096)}}), Error, "[run] no plan keeps to");
+  CHECK_ERROR(session.run(deep.train, {{deep.x, feed(8 * many_rows())}}), Error,
+              "[run] no plan keeps to");
   CHECK(session.plans() == 0);
-  CHECK_NOTHROW(session.run(deep.train, {{deep.x, feed(64)}}));
-  CHECK(session.stats().reserved.peak <= deep.least(64));
+  CHECK_NOTHROW(session.run(deep.train, {{deep.x, feed(few)}}));
+  CHECK(session.stats().reserved.peak <= deep.least(few));
   session.set_memory_limit(std::nullopt);
-  CHECK(session.stats().limit == deep.least(64));
+  CHECK(session.stats().limit == deep.least(few));
 }
 
 TEST_CASE("a plan shows its steps and buffers, and which run again", "[row18]") {

@@ -248,6 +248,7 @@ TEST_CASE("a call that is refused has not happened, and the next goes on") {
   const Loop& loop = loops().back();
   for (const bool nan : {false, true}) {
     CAPTURE(nan);
+    if (!nan && !has_small_pages(__FILE__, __LINE__)) continue;  // a page has room
     const auto values_of = [&](bool refuses) {
       set_seed(Seed{5});
       TrainedModel model(device);

@@ -254,6 +254,7 @@ TEST_CASE("a limit lowered takes the arenas of sessions that do not run, and the
 
 TEST_CASE("a session at the limit takes the arena of one that does not run, in turns and for good",
           "[row11]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   const Device device = tests::own_test_device();
   const ClassifierData data(kManyRows, device);

@@ -8,6 +8,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -276,6 +277,7 @@ TEST_CASE("a comparison predicts a program that branches on what it reads", "[ro
 }
 
 TEST_CASE("a graph's micro-batch is the largest whose session keeps to the limit", "[row16]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   const FedShapes shapes = {{model.x, {512, 16}}, {model.y, {512}}};
   const auto reserved = [&](std::int64_t rows) { return model.plan(rows).reserved_bytes; };

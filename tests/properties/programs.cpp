@@ -303,7 +303,7 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
     REQUIRE(equal_bits(graph, train(program, cpu, InMode::graph)));
     REQUIRE(equal_bits(compiled, train(program, cpu, InMode::compiled)));
   }
-  CHECK(repeated_nodes > program_count() / 3);
+  if (has_small_pages(__FILE__, __LINE__)) CHECK(repeated_nodes > program_count() / 3);
 }
 
 }  // namespace ebb::tests
