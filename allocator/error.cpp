@@ -59,6 +59,11 @@ std::string free_in(const memory::Fragmentation& parts) {
   return text;
 }
 
+// Whose limit a pool has.
+std::string owner(const OutOfMemory::Facts& facts) {
+  return facts.pool == "compiled" ? "compiled step" : facts.pool;
+}
+
 std::string why(const OutOfMemory::Facts& facts) {
   const std::string more = format_bytes(facts.reserve_bytes) + " more";
   switch (facts.reason) {
@@ -70,7 +75,7 @@ std::string why(const OutOfMemory::Facts& facts) {
     case Reason::device_limit:
       return "the device's limit leaves no room for " + more;
     case Reason::pool_limit:
-      return "the session's limit leaves no room for " + more;
+      return "the " + owner(facts) + "'s limit leaves no room for " + more;
     case Reason::injected:
       return "a test made this allocation fail";
   }
@@ -93,17 +98,19 @@ std::string way_out(const OutOfMemory::Facts& facts) {
           ? ", or free what is held (suspend or close sessions that preallocate, leave scopes)"
           : ", or free what is held (close sessions, leave scopes)";
   // Suggests a higher limit, if the device has that much.
-  const auto raise = [&](const char* what, const memory::Stats& stats) -> std::string {
+  const auto raise = [&](const std::string& what, const memory::Stats& stats) -> std::string {
     const std::size_t bytes = stats.reserved.current + facts.reserve_bytes;
     if (bytes > stats.device_total) return "";
-    return std::string("raise the ") + what + " to " +
-           std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB, ";
+    return "raise the " + what + " to " + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB, ";
   };
   if (facts.reason == Reason::addresses) return "raise ulimit -v, " + less + close;
   if (facts.reason == Reason::device_limit)
     return raise("limit (memory::set_limit)", facts.stats) + less + close;
   if (facts.reason == Reason::pool_limit)
-    return raise("session's limit (set_memory_limit)", *facts.pool_stats) + "or " + less;
+    return raise(owner(facts) + "'s limit (" +
+                     (facts.pool == "compiled" ? "CompileOptions" : "set_memory_limit") + ')',
+                 *facts.pool_stats) +
+           "or " + less;
   return less + close;
 }
 

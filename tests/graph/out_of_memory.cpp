@@ -101,6 +101,12 @@ TEST_CASE("a run beyond its session's limit says which line, what it holds and w
                       "the session's limit leaves no room for", "by session   reserved",
                       "(limit 2 MiB)", "raise the session's limit (set_memory_limit) to",
                       "in each feed this run would fit"});
+    const auto step = compile([](const Tensor& x) { return sum(matmul(tanh(x), transpose(x))); },
+                              {.memory_limit = 2_MiB});
+    const Tensor x = Tensor::zeros({1024, 1024}, DType::f32, device);
+    check_says(message([&] { step(x); }),
+               {"the compiled step's limit leaves no room for", "by compiled  reserved",
+                "raise the compiled step's limit (CompileOptions) to"});
   }
 }
 
