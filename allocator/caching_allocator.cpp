@@ -69,7 +69,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
     }
     if (!node && !relief.find(refusal)) state.refuse(request, refusal, nullptr);
   }
-  state.note(Trace::Kind::allocate, nullptr, node, request, state.ledger.published_allocated());
+  state.note(CallLog::Kind::allocate, nullptr, node, request, state.ledger.published_allocated());
   if (state.is_special()) {
     try {
       state.tell_passed(request);
@@ -88,7 +88,7 @@ void CachingAllocator::free(Block* block, User last_user) noexcept {
   state.ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
   if (state.is_special()) [[unlikely]] {
     state.record(EventKind::free, *block);
-    state.note(Trace::Kind::free, nullptr, block, std::size_t{0});
+    state.note(CallLog::Kind::free, nullptr, block);
     state.watchers.sink_to(state.ledger.allocated());
   }
   detail::node_of(block)->set_last_user(last_user);
@@ -107,7 +107,7 @@ void CachingAllocator::recategorise(Block* block, Category category) noexcept {
 ReleaseReport CachingAllocator::release_cached() noexcept {
   AllocatorState& state = *state_;
   const Guard mapping(state.mapping);
-  state.note(Trace::Kind::release_cached, nullptr, nullptr, std::size_t{0});
+  state.note(CallLog::Kind::release_cached);
   const std::size_t of_pools = state.take_refused(kNoLimit, nullptr);
   std::size_t reserved = 0;
   {
@@ -132,7 +132,7 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
 void CachingAllocator::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   AllocatorState& state = *state_;
   const Guard mapping(state.mapping);
-  state.note(Trace::Kind::set_limit, nullptr, nullptr, reserved_bytes.value_or(kNoLimit));
+  state.note(CallLog::Kind::set_limit, nullptr, nullptr, reserved_bytes.value_or(kNoLimit));
   const auto excess = [&] {
     const std::size_t reserved = state.ledger.published_reserved();
     return reserved > state.limit ? reserved - state.limit : 0;
@@ -156,7 +156,7 @@ void CachingAllocator::preallocate(std::size_t bytes) {
   const Request request{.bytes = bytes, .purpose = "what the device preallocates"};
   state.obtain(request, nullptr,
                [&](Refusal& refusal) { return state.preallocate(bytes, refusal); });
-  state.note(Trace::Kind::preallocate, nullptr, nullptr, bytes);
+  state.note(CallLog::Kind::preallocate, nullptr, nullptr, bytes);
 }
 
 std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexcept {
@@ -240,16 +240,16 @@ bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
   return true;
 }
 
-void CachingAllocator::set_trace(std::shared_ptr<Trace> trace) {
+void CachingAllocator::set_call_log(std::shared_ptr<CallLog> log) {
   const Guard guard(state_->lock);
-  std::swap(state_->trace, trace);
+  std::swap(state_->call_log, log);
   state_->set_special();
 }
 
 std::unique_ptr<Pool> CachingAllocator::make_pool(std::string name,
                                                   std::optional<std::size_t> limit) {
   std::unique_ptr<Pool> pool(new Pool(*state_, std::move(name), limit));
-  state_->note(Trace::Kind::make_pool, pool.get(), nullptr, limit.value_or(kNoLimit));
+  state_->note(CallLog::Kind::make_pool, pool.get(), nullptr, limit.value_or(kNoLimit));
   return pool;
 }
 

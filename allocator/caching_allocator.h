@@ -18,7 +18,7 @@
 
 namespace ebb::memory {
 
-class Trace;
+class CallLog;
 
 /// The only allocator of a device. Every function may be called from any thread.
 ///
@@ -86,9 +86,9 @@ class CachingAllocator {
   /// and changes nothing if another log is recording.
   bool set_recorder(std::shared_ptr<EventLog> log);
 
-  /// Sets the trace that gets every call from now on, pools included; null ends it. Nothing may be
+  /// Sets the log that gets every call from now on, pools included; null ends it. Nothing may be
   /// allocated meanwhile.
-  void set_trace(std::shared_ptr<Trace> trace);
+  void set_call_log(std::shared_ptr<CallLog> log);
 
   /// The pool must be destroyed before the allocator.
   std::unique_ptr<Pool> make_pool(std::string name, std::optional<std::size_t> limit = {});

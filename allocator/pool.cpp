@@ -42,7 +42,7 @@ Pool::Pool(detail::AllocatorState& allocator, std::string name, std::optional<st
 // Memory that the device did not take back stays in the device's figures.
 Pool::~Pool() {
   close();
-  allocator_.note(Trace::Kind::destroy_pool, this, nullptr, std::size_t{0});
+  allocator_.note(CallLog::Kind::destroy_pool, this);
   const Guard mapping(allocator_.mapping);  // threads that take memory away hold it, and are done
                                             // with the pool after this
   for (const auto& [age, holding] : state_->holdings) allocator_.refused_by_device -= holding.pages;
@@ -76,7 +76,7 @@ Block* Pool::allocate(const Request& request, Composition composition, bool may_
     remove_holding(holding);
     throw;
   }
-  allocator_.note(Trace::Kind::allocate_in_pool, this, static_cast<Block*>(&holding), request,
+  allocator_.note(CallLog::Kind::allocate_in_pool, this, static_cast<Block*>(&holding), request,
                   allocator_.ledger.published_allocated(), &holding.composition, may_grow);
   return &holding;
 }
@@ -204,8 +204,8 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
     if (is_closed) remove_holding(holding);
     throw;
   }
-  allocator_.note(Trace::Kind::grow, this, block, request, allocator_.ledger.published_allocated(),
-                  &holding.composition);
+  allocator_.note(CallLog::Kind::grow, this, block, request,
+                  allocator_.ledger.published_allocated(), &holding.composition);
   return true;
 }
 
@@ -231,12 +231,12 @@ void Pool::shrink_back(Holding& holding, Before&& before) noexcept {
 
 void Pool::free(Block* block) noexcept {
   if (!block) return;
-  allocator_.note(Trace::Kind::free_in_pool, this, block, std::size_t{0});
+  allocator_.note(CallLog::Kind::free_in_pool, this, block);
   remove_holding(holding_of(block));
 }
 
 void Pool::rest(Block* block) noexcept {
-  allocator_.note(Trace::Kind::rest, this, block, std::size_t{0});
+  allocator_.note(CallLog::Kind::rest, this, block);
   Holding& holding = holding_of(block);
   if (holding.presence.load(std::memory_order_relaxed) == Presence::held)
     holding.presence.store(Presence::resting, std::memory_order_release);
@@ -244,7 +244,7 @@ void Pool::rest(Block* block) noexcept {
 
 bool Pool::wake(Block* block, std::size_t needed_bytes) noexcept {
   if (!end_rest(holding_of(block))) return false;
-  allocator_.note(Trace::Kind::wake, this, block, needed_bytes);
+  allocator_.note(CallLog::Kind::wake, this, block, needed_bytes);
   return true;
 }
 
@@ -267,7 +267,7 @@ bool Pool::has_memory(const Block* block) const noexcept {
 
 CloseReport Pool::suspend() noexcept {
   const Guard mapping(allocator_.mapping);
-  allocator_.note(Trace::Kind::suspend, this, nullptr, std::size_t{0});
+  allocator_.note(CallLog::Kind::suspend, this);
   CloseReport report;
   for (auto& [age, holding] : state_->holdings) {
     const Presence presence = holding.presence.load(std::memory_order_acquire);
@@ -328,7 +328,7 @@ void Pool::resume() {
       for (Holding* each : resumed) remove_holding(*each);
     throw;
   }
-  allocator_.note(Trace::Kind::resume, this, nullptr, std::size_t{0});
+  allocator_.note(CallLog::Kind::resume, this);
   allocator_.tell_passed({.purpose = "a session that was suspended"});
 }
 
@@ -351,12 +351,12 @@ void Pool::preallocate(std::size_t bytes) {
     cushion.target = target;
     return true;
   });
-  allocator_.note(Trace::Kind::preallocate_in_pool, this, nullptr, bytes);
+  allocator_.note(CallLog::Kind::preallocate_in_pool, this, nullptr, bytes);
 }
 
 CloseReport Pool::close() noexcept {
   const Guard mapping(allocator_.mapping);
-  allocator_.note(Trace::Kind::close, this, nullptr, std::size_t{0});
+  allocator_.note(CallLog::Kind::close, this);
   CloseReport report;
   {
     const Guard guard(allocator_.lock);
@@ -393,7 +393,8 @@ Stats Pool::stats() const { return allocator_.stats(state_.get()); }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   std::size_t reserved = 0, limit = 0;
-  allocator_.note(Trace::Kind::set_limit_of_pool, this, nullptr, reserved_bytes.value_or(kNoLimit));
+  allocator_.note(CallLog::Kind::set_limit_of_pool, this, nullptr,
+                  reserved_bytes.value_or(kNoLimit));
   {
     const Guard guard(allocator_.lock);
     limit = state_->limit = reserved_bytes.value_or(kNoLimit);

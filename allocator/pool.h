@@ -50,7 +50,7 @@ class Pool {
   void rest(Block* block) noexcept;
   /// Ends rest(), without a lock if nothing was taken. False if the memory is away: grow() brings
   /// it back without its contents, at the same address if the device has addresses to reserve.
-  /// `needed_bytes` tells a trace how much the owner would then ask for.
+  /// `needed_bytes` tells a log how much the owner would then ask for.
   bool wake(Block* block, std::size_t needed_bytes = 0) noexcept;
   bool has_memory(const Block* block) const noexcept;
 

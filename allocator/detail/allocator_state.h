@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ebb/allocator/call_log.h"
 #include "ebb/allocator/detail/heap.h"
 #include "ebb/allocator/detail/watchers.h"
 #include "ebb/allocator/error.h"
@@ -17,7 +18,6 @@
 #include "ebb/allocator/memory_source.h"
 #include "ebb/allocator/mutex.h"
 #include "ebb/allocator/profile.h"
-#include "ebb/allocator/trace.h"
 
 namespace ebb::memory::detail {
 
@@ -130,7 +130,7 @@ struct AllocatorState {
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
   std::shared_ptr<EventLog> recorder;
-  std::shared_ptr<Trace> trace;
+  std::shared_ptr<CallLog> call_log;
 
   // Under `lock`.
   /// Counts bytes as reserved if the limits allow it.
@@ -147,7 +147,7 @@ struct AllocatorState {
   void set_special() noexcept {
     const bool watches = fail_after.has_value() || watchers.any() || recorder != nullptr;
     watched.store(watches, std::memory_order_relaxed);
-    special.store(watches || trace != nullptr, std::memory_order_relaxed);
+    special.store(watches || call_log != nullptr, std::memory_order_relaxed);
   }
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   /// Bytes available for something new under a limit of `most`: all but the memory of live blocks
@@ -162,11 +162,11 @@ struct AllocatorState {
   void count(PoolState& pool, const Holding& holding) noexcept;
   void uncount(PoolState& pool, const Holding& holding) noexcept;
 
-  // With or without a lock; the trace is set while nobody asks.
+  // With or without a lock; the log is set while nobody asks.
   template <class... Arguments>
-  void note(Trace::Kind kind, const Arguments&... arguments) noexcept {
-    if (is_special() && trace) [[unlikely]]
-      trace->add(kind, arguments...);
+  void note(CallLog::Kind kind, const Arguments&... arguments) noexcept {
+    if (is_special() && call_log) [[unlikely]]
+      call_log->add(kind, arguments...);
   }
 
   // Under `mapping`.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ebb/allocator/trace.h"
+#include "ebb/allocator/call_log.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/predict.h"
@@ -84,49 +84,30 @@ std::vector<memory::ReadLine> detail::SimulationScope::reads() const {
 
 namespace memory {
 
-namespace {
-// Sets a trace on a device's allocator, for the scope's life.
-class TraceScope {
- public:
-  explicit TraceScope(const Device& device)
-      : device_(device), trace_(std::make_shared<Trace>(device.runtime().profile())) {
-    allocator_of(device_).set_trace(trace_);
-  }
-  ~TraceScope() { allocator_of(device_).set_trace(nullptr); }
-  TraceScope(const TraceScope&) = delete;
-  TraceScope& operator=(const TraceScope&) = delete;
-  const std::shared_ptr<Trace>& trace() const noexcept { return trace_; }
-
- private:
-  const Device device_;
-  const std::shared_ptr<Trace> trace_;
-};
-}  // namespace
-
 Prediction predict(const Device& device, const std::function<void(Device)>& program,
                    const PredictOptions& options) {
   constexpr std::size_t kHolders = 10;
   const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
   const Device twin = device.twin();
   Prediction prediction;
-  std::shared_ptr<Trace> trace;
+  const auto log = std::make_shared<CallLog>(device.runtime().profile());
+  allocator_of(twin).set_call_log(log);
   {
     const ebb::detail::SimulationScope simulation(twin, options, device.runtime().simulation());
-    const TraceScope tracing(twin);
     program(twin);
-    trace = tracing.trace();
     prediction.reads = simulation.reads();
   }
+  allocator_of(twin).set_call_log(nullptr);  // tensors that the program keeps are freed later
 
   const Stats after = stats(twin);
   prediction.reads_values = !prediction.reads.empty();
-  const Request& request = trace->peak_request();
+  const Request& request = log->peak_request();
   prediction.peak_tag = request.tag;
   if (*request.tag.operator_name)
     prediction.peak_node =
         request.tag.operator_name + ebb::detail::at({request.tag.file, request.tag.line});
-  prediction.holders = trace->peak_holders(kHolders);
-  prediction.least_limit_bytes = trace->least_limit_bytes();
+  prediction.holders = log->peak_holders(kHolders);
+  prediction.least_limit_bytes = log->least_limit_bytes();
   prediction.peak_bytes = after.allocated.peak;
   prediction.by_category = after.at_peak;
   prediction.reserved_peak_bytes = after.reserved.peak;

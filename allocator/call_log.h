@@ -20,11 +20,11 @@ class Pool;
 /// Every call that an allocator and its pools get, as long as it is set on them. Its questions make
 /// the calls again of an allocator without memory; ask them once nobody adds calls any more. It
 /// takes 32 bytes of the host for each call.
-class Trace {
+class CallLog {
  public:
-  explicit Trace(Profile profile) : profile_(std::move(profile)) {}
-  Trace(const Trace&) = delete;
-  Trace& operator=(const Trace&) = delete;
+  explicit CallLog(Profile profile) : profile_(std::move(profile)) {}
+  CallLog(const CallLog&) = delete;
+  CallLog& operator=(const CallLog&) = delete;
 
   /// Request that reached the most bytes allocated at once.
   const Request& peak_request() const noexcept { return peak_request_; }
@@ -56,7 +56,8 @@ class Trace {
   };
 
   // For the allocator and its pools; from any thread.
-  void add(Kind kind, const void* pool, const void* block, std::size_t bytes) noexcept;
+  void add(Kind kind, const void* pool = nullptr, const void* block = nullptr,
+           std::size_t bytes = 0) noexcept;
   /// Adds a request that was served; `allocated` bytes are now in use on the device.
   void add(Kind kind, const void* pool, const Block* block, const Request& request,
            std::size_t allocated, const Composition* composition = nullptr,

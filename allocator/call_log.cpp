@@ -1,4 +1,4 @@
-#include "ebb/allocator/trace.h"
+#include "ebb/allocator/call_log.h"
 
 #include <algorithm>
 #include <memory>
@@ -19,12 +19,12 @@ std::optional<std::size_t> limit_of(std::size_t bytes) {
 }  // namespace
 
 /// An allocator of some capacity that gets the same calls.
-class Trace::Replay {
+class CallLog::Replay {
  public:
-  Replay(const Trace& trace, std::size_t capacity_bytes)
-      : trace_(trace),
-        source_(new SimulatedSource(capacity_bytes, trace.profile_.page_bytes)),
-        allocator_(std::unique_ptr<MemorySource>(source_), trace.profile_) {}
+  Replay(const CallLog& log, std::size_t capacity_bytes)
+      : log_(log),
+        source_(new SimulatedSource(capacity_bytes, log.profile_.page_bytes)),
+        allocator_(std::unique_ptr<MemorySource>(source_), log.profile_) {}
   ~Replay() {
     pools_.clear();  // with their blocks
     for (const auto& [key, block] : blocks_) allocator_.free(block);
@@ -36,7 +36,7 @@ class Trace::Replay {
   bool run(std::size_t count) {
     try {
       for (std::size_t i = 0; i < count; ++i) {
-        make(trace_.calls_[i]);
+        make(log_.calls_[i]);
         if (!source_->fits()) return false;
       }
     } catch (const OutOfMemory&) {  // a limit of the program's own
@@ -53,7 +53,7 @@ class Trace::Replay {
     auto& blocks = pool ? blocks_of_pools_ : blocks_;
     switch (call.kind) {
       case Kind::allocate: {
-        Request request = trace_.asked_[call.request].request;
+        Request request = log_.asked_[call.request].request;
         request.bytes = call.bytes;
         blocks[call.block] = allocator_.allocate(request);
         break;
@@ -75,12 +75,12 @@ class Trace::Replay {
         pools_[call.pool] = allocator_.make_pool("replay", limit_of(call.bytes));
         break;
       case Kind::allocate_in_pool: {
-        const Asked& asked = trace_.asked_[call.request];
+        const Asked& asked = log_.asked_[call.request];
         blocks[call.block] = pool->allocate(asked.request, asked.composition, call.may_grow);
         break;
       }
       case Kind::grow: {
-        const Asked& asked = trace_.asked_[call.request];
+        const Asked& asked = log_.asked_[call.request];
         provide(*pool, blocks.at(call.block), asked.request, asked.composition);
         break;
       }
@@ -98,7 +98,7 @@ class Trace::Replay {
         if (block->requested_bytes() >= call.bytes && pool->wake(block, call.bytes)) break;
         Composition composition;
         composition.split[static_cast<std::size_t>(request.category)] =
-            trace_.profile_.rounded(request.bytes);
+            log_.profile_.rounded(request.bytes);
         provide(*pool, block, request, composition);
         break;
       }
@@ -130,14 +130,14 @@ class Trace::Replay {
     block = pool.allocate(request, composition, true);
   }
 
-  const Trace& trace_;
+  const CallLog& log_;
   SimulatedSource* const source_;
   CachingAllocator allocator_;
   std::unordered_map<const void*, std::unique_ptr<Pool>> pools_;
-  std::unordered_map<const void*, Block*> blocks_, blocks_of_pools_;  // by the traced block
+  std::unordered_map<const void*, Block*> blocks_, blocks_of_pools_;  // by the block of the log
 };
 
-void Trace::add(Kind kind, const void* pool, const void* block, std::size_t bytes) noexcept {
+void CallLog::add(Kind kind, const void* pool, const void* block, std::size_t bytes) noexcept {
   const Guard guard(mutex_);
   try {
     calls_.push_back({pool, block, bytes, 0, kind, false});
@@ -146,8 +146,8 @@ void Trace::add(Kind kind, const void* pool, const void* block, std::size_t byte
   }
 }
 
-void Trace::add(Kind kind, const void* pool, const Block* block, const Request& request,
-                std::size_t allocated, const Composition* composition, bool may_grow) noexcept {
+void CallLog::add(Kind kind, const void* pool, const Block* block, const Request& request,
+                  std::size_t allocated, const Composition* composition, bool may_grow) noexcept {
   const Guard guard(mutex_);
   try {
     calls_.push_back({pool, block, request.bytes, known(request, composition), kind, may_grow});
@@ -160,7 +160,7 @@ void Trace::add(Kind kind, const void* pool, const Block* block, const Request& 
   peak_request_ = request;
 }
 
-std::uint32_t Trace::known(const Request& request, const Composition* composition) {
+std::uint32_t CallLog::known(const Request& request, const Composition* composition) {
   const auto next = static_cast<std::uint32_t>(asked_.size());
   if (composition) {
     asked_.push_back({request, *composition});
@@ -172,12 +172,12 @@ std::uint32_t Trace::known(const Request& request, const Composition* compositio
   return at->second;
 }
 
-bool Trace::is_served_by(std::size_t capacity_bytes) const {
+bool CallLog::is_served_by(std::size_t capacity_bytes) const {
   if (is_torn_) throw std::bad_alloc();
   return Replay(*this, capacity_bytes).run(calls_.size());
 }
 
-std::vector<Holder> Trace::peak_holders(std::size_t most) const {
+std::vector<Holder> CallLog::peak_holders(std::size_t most) const {
   Replay replay(*this, kMostCapacity);
   replay.run(peak_calls_);
   return replay.holders(most);
@@ -185,7 +185,7 @@ std::vector<Holder> Trace::peak_holders(std::size_t most) const {
 
 // Most programs need hardly more than their peak, so the search begins there. It finds the border
 // next to the peak where a block in the way makes larger limits fail again.
-std::size_t Trace::least_limit_bytes() const {
+std::size_t CallLog::least_limit_bytes() const {
   const std::size_t page = profile_.page_bytes;
   std::size_t served = profile_.in_pages(peak_bytes_), refused = 0;
   if (is_served_by(served)) {
