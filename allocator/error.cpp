@@ -59,7 +59,7 @@ std::string free_in(const memory::Fragmentation& parts) {
   return text;
 }
 
-// Whose limit a pool has.
+// Name of the pool in messages about its limit.
 std::string owner(const OutOfMemory::Facts& facts) {
   return facts.pool == "compiled" ? "compiled step" : facts.pool;
 }
