@@ -13,8 +13,16 @@ namespace ebb::memory::detail {
 
 namespace {
 
-std::vector<std::uint32_t> by_first(std::span<const Lifetime> buffers) {
-  std::vector<std::uint32_t> order(buffers.size());
+using Indices = std::vector<std::uint32_t>;
+
+constexpr std::size_t kNowhere = ~std::size_t{0};
+
+double area(const Lifetime& b) {
+  return static_cast<double>(b.bytes) * static_cast<double>(b.end - b.first);
+}
+
+Indices by_first(std::span<const Lifetime> buffers) {
+  Indices order(buffers.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return buffers[a].first < buffers[b].first;
@@ -22,38 +30,118 @@ std::vector<std::uint32_t> by_first(std::span<const Lifetime> buffers) {
   return order;
 }
 
-class Search {
+// Buffers alive at a common step, for each buffer.
+std::vector<Indices> neighbours_of(std::span<const Lifetime> buffers) {
+  std::vector<Indices> neighbours(buffers.size());
+  Indices alive;
+  for (const std::uint32_t b : by_first(buffers)) {
+    std::erase_if(alive, [&](auto other) { return buffers[other].end <= buffers[b].first; });
+    for (const std::uint32_t other : alive) {
+      neighbours[b].push_back(other);
+      neighbours[other].push_back(b);
+    }
+    alive.push_back(b);
+  }
+  return neighbours;
+}
+
+// Tries all placements in which each buffer lies at 0 or on another, in the order of their offsets
+// (MiniMalloc: Moffitt, ASPLOS 2023).
+class Exhaustive {
  public:
-  // No end will be lower than `bound`. Sizes are multiples of `unit`.
-  Search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
-         std::vector<std::size_t>& offsets)
-      : buffers_(buffers), offsets_(offsets), neighbours_(buffers.size()) {
-    std::vector<std::uint32_t> alive;
+  // Of buffers that could be next, those that come first in the order of `buffers` are tried first.
+  explicit Exhaustive(std::span<const Lifetime> buffers)
+      : buffers_(buffers),
+        neighbours_(neighbours_of(buffers)),
+        lows_(buffers.size(), 0),
+        offsets_(buffers.size(), kNowhere) {
+    // The sets of buffers alive when one begins suffice, and of these the ones before an end.
+    Indices alive;
+    const auto keep = [&] {
+      if (!alive.empty()) cliques_.push_back(alive);
+      work_ += alive.size();
+    };
     for (const std::uint32_t b : by_first(buffers)) {
-      std::erase_if(alive, [&](auto other) { return buffers[other].end <= buffers[b].first; });
-      for (const std::uint32_t other : alive) {
-        neighbours_[b].push_back(other);
-        neighbours_[other].push_back(b);
-      }
+      const auto over = [&](auto other) { return buffers[other].end <= buffers[b].first; };
+      if (std::any_of(alive.begin(), alive.end(), over)) keep();
+      std::erase_if(alive, over);
       alive.push_back(b);
     }
+    keep();
+  }
+
+  enum class Outcome { found, impossible, unknown };
+
+  // Takes its work from `steps`.
+  Outcome fit_below(std::size_t end, std::size_t& steps) {
+    end_ = end;
+    std::fill(lows_.begin(), lows_.end(), 0);
+    std::fill(offsets_.begin(), offsets_.end(), kNowhere);
+    trail_.clear();
+    if (place_rest(buffers_.size(), 0, 0, steps)) return Outcome::found;
+    return steps > 0 ? Outcome::impossible : Outcome::unknown;
+  }
+
+  const std::vector<std::size_t>& offsets() const noexcept { return offsets_; }
+
+ private:
+  // All that follow lie at `floor`, where buffer `last` is, or higher.
+  bool place_rest(std::size_t left, std::size_t floor, std::uint32_t last, std::size_t& steps) {
+    if (left == 0) return true;
+    steps -= std::min(steps, work_);
+    if (steps == 0) return false;
+    std::size_t lowest_top = kNowhere;
+    for (const Indices& clique : cliques_) {
+      std::size_t low = kNowhere, bytes = 0;
+      for (const std::uint32_t b : clique) {
+        if (offsets_[b] != kNowhere) continue;
+        const std::size_t at = std::max(lows_[b], floor);
+        low = std::min(low, at);
+        lowest_top = std::min(lowest_top, at + buffers_[b].bytes);
+        bytes += buffers_[b].bytes;
+      }
+      if (bytes > 0 && low + bytes > end_) return false;
+    }
+    for (std::uint32_t b = 0; b < buffers_.size(); ++b) {
+      const std::size_t at = std::max(lows_[b], floor);
+      // Above `lowest_top` a buffer would leave a gap that another fills.
+      if (offsets_[b] != kNowhere || at >= lowest_top || (at == floor && b < last)) continue;
+      const std::size_t top = at + buffers_[b].bytes, trail = trail_.size();
+      offsets_[b] = at;
+      for (const std::uint32_t other : neighbours_[b])
+        if (offsets_[other] == kNowhere && lows_[other] < top) {
+          trail_.emplace_back(other, lows_[other]);
+          lows_[other] = top;
+        }
+      if (place_rest(left - 1, at, b, steps)) return true;
+      if (steps == 0) return false;
+      offsets_[b] = kNowhere;
+      for (; trail_.size() > trail; trail_.pop_back())
+        lows_[trail_.back().first] = trail_.back().second;
+    }
+    return false;
+  }
+
+  const std::span<const Lifetime> buffers_;
+  const std::vector<Indices> neighbours_;
+  std::vector<Indices> cliques_;
+  std::size_t work_ = 0;           // in steps, of one call of place_rest
+  std::vector<std::size_t> lows_;  // ends of the neighbours that have a place
+  std::vector<std::size_t> offsets_;
+  std::vector<std::pair<std::uint32_t, std::size_t>> trail_;  // lows_ before they grew
+  std::size_t end_ = 0;
+};
+
+// Moves single buffers, each where those that have to leave weigh least.
+class Exchange {
+ public:
+  Exchange(std::span<const Lifetime> buffers, std::vector<std::size_t>& offsets)
+      : buffers_(buffers), offsets_(offsets), neighbours_(neighbours_of(buffers)) {
     // Whole numbers, so that sums do not depend on the machine. A weight is the root of the area.
     double largest = 0;
-    const auto area = [](const Lifetime& b) {
-      return static_cast<double>(b.bytes) * static_cast<double>(b.end - b.first);
-    };
     for (const Lifetime& b : buffers) largest = std::max(largest, area(b));
     for (const Lifetime& b : buffers)
       base_.push_back(1 + static_cast<std::uint64_t>(std::sqrt(area(b) / largest) * 0x1p20));
-    set_easy_aside(bound, unit);
-  }
-
-  // End of the highest buffer, those that were set aside not counted.
-  std::size_t end() const {
-    std::size_t end = 0;
-    for (std::size_t b = 0; b < buffers_.size(); ++b)
-      if (offsets_[b] != kNowhere) end = std::max(end, offsets_[b] + buffers_[b].bytes);
-    return end;
   }
 
   // Moves all buffers below `end`, and takes its work from `steps`. If they do not suffice, offsets
@@ -62,7 +150,7 @@ class Search {
     weights_ = base_;
     waiting_.clear();
     for (std::uint32_t b = 0; b < buffers_.size(); ++b)
-      if (offsets_[b] != kNowhere && offsets_[b] + buffers_[b].bytes > end) evict(b);
+      if (offsets_[b] + buffers_[b].bytes > end) evict(b);
     while (!waiting_.empty()) {
       const auto heaviest = std::max_element(waiting_.begin(), waiting_.end(), [&](auto a, auto b) {
         return weights_[a] < weights_[b];
@@ -79,45 +167,8 @@ class Search {
     return true;
   }
 
-  // Gives places below `end` to the buffers that were set aside.
-  void place_easy(std::size_t end) {
-    weights_ = base_;
-    for (auto b = easy_.rbegin(); b != easy_.rend(); ++b) insert(*b, end);
-  }
-
  private:
-  static constexpr std::size_t kNowhere = ~std::size_t{0};
   using Edge = std::pair<std::size_t, std::uint64_t>;  // offset, weight of the buffer
-
-  // Sets buffers aside that find a place below `bound` wherever their neighbours are: the gaps
-  // between n neighbours are n + 1 at most, so one of them has its share of the free bytes. Each
-  // makes others easy. (Chaitin's coloring drops nodes of few neighbours in the same way.)
-  void set_easy_aside(std::size_t bound, std::size_t unit) {
-    std::vector<std::size_t> gaps, taken(buffers_.size(), 0);
-    for (std::size_t b = 0; b < buffers_.size(); ++b) {
-      gaps.push_back(neighbours_[b].size() + 1);
-      for (const std::uint32_t other : neighbours_[b]) taken[b] += buffers_[other].bytes;
-    }
-    std::vector<std::uint32_t> to_check = by_first(buffers_);
-    while (!to_check.empty()) {
-      const std::uint32_t b = to_check.back();
-      to_check.pop_back();
-      if (offsets_[b] == kNowhere || taken[b] >= bound ||
-          buffers_[b].bytes - unit > (bound - taken[b] - 1) / gaps[b])
-        continue;
-      offsets_[b] = kNowhere;
-      easy_.push_back(b);
-      std::erase_if(neighbours_[b], [&](auto other) { return offsets_[other] == kNowhere; });
-      for (const std::uint32_t other : neighbours_[b]) {
-        --gaps[other];
-        taken[other] -= buffers_[b].bytes;
-        to_check.push_back(other);
-      }
-    }
-    for (std::uint32_t b = 0; b < buffers_.size(); ++b)
-      if (offsets_[b] != kNowhere)
-        std::erase_if(neighbours_[b], [&](auto other) { return offsets_[other] == kNowhere; });
-  }
 
   void evict(std::uint32_t b) {
     offsets_[b] = kNowhere;
@@ -128,7 +179,7 @@ class Search {
   void insert(std::uint32_t b, std::size_t end) {
     const std::size_t bytes = buffers_[b].bytes;
     placed_.clear(), begins_.clear(), ends_.clear();
-    candidates_.assign(1, 0);
+    candidates_ = {0, end - bytes};
     for (const std::uint32_t other : neighbours_[b]) {
       if (offsets_[other] == kNowhere) continue;
       const std::size_t from = offsets_[other], to = from + buffers_[other].bytes;
@@ -171,16 +222,68 @@ class Search {
 
   const std::span<const Lifetime> buffers_;
   std::vector<std::size_t>& offsets_;
-  // Buffers alive at a common step, except those that are set aside and placed later.
-  std::vector<std::vector<std::uint32_t>> neighbours_;
-  std::vector<std::uint32_t> easy_;  // set aside, the last to be placed first
+  const std::vector<Indices> neighbours_;
   std::vector<std::uint64_t> base_, weights_;
-  std::vector<std::uint32_t> waiting_;  // buffers without a place
-  std::mt19937 random_;                 // the same numbers everywhere
-  std::vector<std::uint32_t> placed_;
+  Indices waiting_;      // buffers without a place
+  std::mt19937 random_;  // the same numbers everywhere
+  Indices placed_;
   std::vector<Edge> begins_, ends_;
   std::vector<std::size_t> candidates_;
 };
+
+std::size_t end_of(std::span<const Lifetime> buffers, std::span<const std::size_t> offsets) {
+  std::size_t end = 0;
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    end = std::max(end, offsets[b] + buffers[b].bytes);
+  return end;
+}
+
+// Buffers that find a place below `bound` wherever their neighbours are, the last to be placed
+// first: the gaps between n neighbours are n + 1 at most, so one of them has its share of the free
+// bytes. Each makes others easy. (Chaitin's coloring drops nodes of few neighbours in the same
+// way.) Sizes are multiples of `unit`.
+Indices easy_buffers(std::span<const Lifetime> buffers, const std::vector<Indices>& neighbours,
+                     std::size_t bound, std::size_t unit) {
+  std::vector<std::size_t> gaps, taken(buffers.size(), 0);
+  std::vector<bool> is_easy(buffers.size(), false);
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    gaps.push_back(neighbours[b].size() + 1);
+    for (const std::uint32_t other : neighbours[b]) taken[b] += buffers[other].bytes;
+  }
+  Indices easy, to_check = by_first(buffers);
+  while (!to_check.empty()) {
+    const std::uint32_t b = to_check.back();
+    to_check.pop_back();
+    if (is_easy[b] || taken[b] >= bound ||
+        buffers[b].bytes - unit > (bound - taken[b] - 1) / gaps[b])
+      continue;
+    is_easy[b] = true;
+    easy.push_back(b);
+    for (const std::uint32_t other : neighbours[b]) {
+      if (is_easy[other]) continue;
+      --gaps[other];
+      taken[other] -= buffers[b].bytes;
+      to_check.push_back(other);
+    }
+  }
+  return easy;
+}
+
+// The lowest gap among the neighbours that have a place.
+std::size_t first_fit(std::span<const Lifetime> buffers, const Indices& neighbours,
+                      std::span<const std::size_t> offsets, std::size_t bytes) {
+  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  for (const std::uint32_t other : neighbours)
+    if (offsets[other] != kNowhere)
+      taken.emplace_back(offsets[other], offsets[other] + buffers[other].bytes);
+  std::sort(taken.begin(), taken.end());
+  std::size_t at = 0;
+  for (const auto& [from, to] : taken) {
+    if (from >= at + bytes) break;
+    at = std::max(at, to);
+  }
+  return at;
+}
 
 }  // namespace
 
@@ -196,12 +299,27 @@ std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t mos
   return pairs;
 }
 
-std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
-                   std::vector<std::size_t>& offsets) {
-  std::size_t unit = 0;  // all offsets are multiples of it
-  for (const Lifetime& b : buffers) unit = std::gcd(unit, b.bytes);
-  Search search(buffers, bound, unit, offsets);
-  std::size_t end = search.end();
+namespace {
+
+// As search(), of buffers none of which is easy.
+void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
+                 std::size_t steps, std::vector<std::size_t>& offsets) {
+  constexpr std::size_t kMostExhaustive = 2000;  // it calls itself once per buffer
+  std::size_t end = end_of(buffers, offsets);
+  if (end <= bound) return;
+  Exhaustive exhaustive(buffers);
+  std::size_t first = buffers.size() > kMostExhaustive ? 0 : steps / 4;
+  steps -= first;
+  for (std::size_t target = bound; end > bound; target = end - unit) {
+    const auto outcome = exhaustive.fit_below(target, first);
+    if (outcome == Exhaustive::Outcome::unknown) break;
+    if (outcome == Exhaustive::Outcome::impossible && target == end - unit) return;
+    if (outcome == Exhaustive::Outcome::found) {
+      offsets = exhaustive.offsets();
+      end = end_of(buffers, offsets);
+    }
+  }
+  Exchange exchange(buffers, offsets);
   std::vector<std::size_t> best = offsets;
   // A try ends by luck or late: after this many steps, a new one from the best offsets does better.
   const std::size_t most = 1000 * buffers.size();
@@ -210,17 +328,55 @@ std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::si
     const std::size_t target = bound + (units - 1 - (units - 1) / 10) * unit;
     std::size_t left = std::min(steps, most);
     steps -= left;
-    if (search.fit_below(target, left)) {
+    if (exchange.fit_below(target, left)) {
       steps += left;
-      end = search.end();
+      end = end_of(buffers, offsets);
       best = offsets;
     } else {
       offsets = best;
     }
   }
   offsets = std::move(best);
-  search.place_easy(std::max(end, bound));
-  return search.end();
+}
+
+}  // namespace
+
+std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
+                   std::vector<std::size_t>& offsets) {
+  std::size_t unit = 0;  // all offsets are multiples of it
+  for (const Lifetime& b : buffers) unit = std::gcd(unit, b.bytes);
+  const std::vector<Indices> neighbours = neighbours_of(buffers);
+  const Indices easy = easy_buffers(buffers, neighbours, bound, unit);
+  std::vector<bool> is_hard(buffers.size(), true);
+  for (const std::uint32_t b : easy) is_hard[b] = false;
+
+  // Sections of time that no hard buffer joins are searched one by one.
+  std::vector<Indices> sections;
+  std::size_t end = 0, hard = buffers.size() - easy.size();
+  for (const std::uint32_t b : by_first(buffers)) {
+    if (!is_hard[b]) continue;
+    if (buffers[b].first >= end) sections.emplace_back();
+    sections.back().push_back(b);
+    end = std::max(end, buffers[b].end);
+  }
+  for (Indices& section : sections) {
+    std::stable_sort(section.begin(), section.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return area(buffers[a]) > area(buffers[b]);
+    });
+    std::vector<Lifetime> lives;
+    std::vector<std::size_t> found;
+    for (const std::uint32_t b : section) {
+      lives.push_back(buffers[b]);
+      found.push_back(offsets[b]);
+    }
+    search_hard(lives, bound, unit, steps / hard * section.size(), found);
+    for (std::size_t i = 0; i < section.size(); ++i) offsets[section[i]] = found[i];
+    bound = std::max(bound, end_of(lives, found));
+  }
+  for (const std::uint32_t b : easy) offsets[b] = kNowhere;
+  for (auto b = easy.rbegin(); b != easy.rend(); ++b)
+    offsets[*b] = first_fit(buffers, neighbours[*b], offsets, buffers[*b].bytes);
+  return end_of(buffers, offsets);
 }
 
 }  // namespace ebb::memory::detail
