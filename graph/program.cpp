@@ -9,27 +9,13 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/passes.h"
+#include "ebb/graph/passes/rows.h"
+#include "ebb/graph/passes/timeline.h"
 #include "ebb/graph/variables.h"
 
 namespace ebb::detail {
 
 namespace {
-
-// Schedules twice: as written, and with each update as early as possible. Keeps the schedule with
-// fewer bytes.
-Schedule best_schedule(const Draft& draft, bool passes) {
-  const auto scheduled = [&](Schedule schedule) {
-    find_lifetimes(draft, schedule, passes);
-    assign_offsets(schedule);
-    return schedule;
-  };
-  Schedule as_written = scheduled(order(draft, false));
-  if (!passes) return as_written;
-  Schedule early = order(draft, true);
-  if (early.order == as_written.order) return as_written;
-  early = scheduled(std::move(early));
-  return early.layout.total_bytes < as_written.layout.total_bytes ? early : as_written;
-}
 
 class Emitter {
  public:
@@ -159,14 +145,15 @@ class Emitter {
 };
 
 [[noreturn]] void refuse_budget(const char* what, std::size_t budget, std::size_t held,
-                                std::size_t least) {
+                                std::size_t least, const Rows& rows) {
   using memory::format_bytes;
   refuse(what, "no plan keeps to a budget of " + format_bytes(budget) +
                    (held == 0 ? ":"
                               : ": parameters and slots take " + format_bytes(held) +
                                     (held > budget ? "," : " of it,") + " and") +
                    " the least budget with which these fetches and shapes run is " +
-                   format_bytes(least) + " (" + std::to_string(least) + " bytes)");
+                   format_bytes(least) + " (" + std::to_string(least) + " bytes)" +
+                   (rows.can_cut() ? "" : "; micro-batches are not possible: " + rows.reason()));
 }
 
 }  // namespace
@@ -180,25 +167,37 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
                      const Runtime& runtime, const ProgramOptions& options) {
   Draft draft = prune(graph, runtime, fetches, options.what, options.effects);
   infer(draft, shapes);
-  if (options.passes) simplify(draft);
-  resolve(draft);
-  add_dependencies(draft);
+  const bool is_bounded = options.budget || options.least;
+  const Draft whole = is_bounded ? draft : Draft();
+  make_steps(draft, options.passes);
   Schedule schedule = best_schedule(draft, options.passes);
-  if (!options.budget && !options.least) return Emitter(draft, schedule).emit(options.details);
+  if (!is_bounded) return Emitter(draft, schedule).emit(options.details);
   const memory::Profile& profile = runtime.profile();
   const std::size_t held = options.variables
                                ? options.variables->reserved_bytes_with(draft.variables)
                                : variable_bytes(draft);
   const std::size_t before = held + profile.in_pages(schedule.layout.total_bytes);
   const std::size_t budget = options.least ? 0 : *options.budget;
+  const memory::Work work = work_of(draft);
+  std::int64_t micro_batches = 1, batch = 0;
   if (before > budget) {
     const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
-    if (options.passes) fit_arena(draft, schedule, arena);
+    Rows rows;
+    if (options.passes) {
+      rows = find_rows(whole, options.batch);
+      batch = rows.count;
+      fit_arena(draft, schedule, arena);
+      if (rows.can_cut()) micro_batches = fit_micro_batches(whole, rows, draft, schedule, arena);
+    }
     const std::size_t least = held + profile.in_pages(schedule.layout.total_bytes);
-    if (least > budget && !options.least) refuse_budget(options.what, budget, held, least);
+    if (least > budget && !options.least) refuse_budget(options.what, budget, held, least, rows);
   }
   Program program = Emitter(draft, schedule).emit(options.details);
-  program.plan.unbudgeted_bytes = before;
+  memory::Plan& plan = program.plan;
+  plan.unbudgeted_bytes = before;
+  plan.micro_batches = static_cast<std::size_t>(micro_batches);
+  if (micro_batches > 1) plan.micro_batch_rows = (batch + micro_batches - 1) / micro_batches;
+  plan.extra_work = {plan.work.products - work.products, plan.work.moved_bytes - work.moved_bytes};
   return program;
 }
 

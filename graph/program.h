@@ -102,6 +102,9 @@ struct ProgramOptions {
   const char* what = "run";                // name of the call in messages
   bool details = false;                    // of the plan
   std::optional<std::size_t> budget = {};  // bytes reserved by the session's pool
+  // The feeds, by number, whose leading axis is the batch that a budget may cut; nothing: those
+  // with an open leading axis.
+  std::optional<std::vector<std::size_t>> batch = {};
   bool least = false;  // makes the plan that takes the fewest bytes, budget or not
   // The variables of the session; null: of one that runs this program alone.
   const SessionVariables* variables = nullptr;

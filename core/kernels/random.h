@@ -9,6 +9,7 @@ namespace ebb {
 struct RandomAttributes {
   double a = 0;  // uniform: low; normal: mean; bernoulli: probability of a one, dropout: of a zero
   double b = 1;  // uniform: high, both numbers of the dtype; normal: standard deviation
+  std::int64_t first = 0;  // dropout: x is the draw's elements from this one on
 };
 
 // The integers of randint: `count` from `low` on, at most 2^32 of them.

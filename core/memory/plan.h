@@ -70,10 +70,13 @@ struct Plan {
                                       // parameters among them: the device's, not in peak_bytes
   std::size_t nodes = 0;              // nodes that run, the repeated ones included
   Work work = {};                     // of one run, the extra work included
-  // Choices made for a budget. Results are the same bit for bit.
-  std::size_t unbudgeted_bytes = 0;  // reserved_bytes of the plan without a budget
-  std::size_t repeated_nodes = 0;    // nodes that run again, for values that were not kept
-  Work extra_work = {};              // of these
+  // Choices made for a budget. Results are the same bit for bit, but for sums over rows of a step
+  // in micro-batches.
+  std::size_t unbudgeted_bytes = 0;   // reserved_bytes of the plan without a budget
+  std::size_t repeated_nodes = 0;     // nodes that run again, for values that were not kept
+  std::size_t micro_batches = 1;      // parts of the batch, which run one after the other
+  std::int64_t micro_batch_rows = 0;  // rows of the largest of them; 0: of an uncut step
+  Work extra_work = {};               // of both
   // Whether variables are updated as early as possible, which frees each gradient after its use,
   // instead of in the program's order. Chosen if it takes fewer bytes.
   bool updates_early = false;

@@ -181,9 +181,9 @@ Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSi
 }
 
 Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {
-  const auto [low, high] =
+  const RandomAttributes bounds =
       uniform_bounds("uniform", options.low, options.high, options.dtype, site);
-  return create(uniform_op, low, high, shape, options.dtype, options.device, site);
+  return create(uniform_op, bounds.a, bounds.b, shape, options.dtype, options.device, site);
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& options, CallSite site) {
@@ -200,8 +200,8 @@ Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, CallSite s
 Tensor uniform_like(const Operand& x, double low, double high) {
   const detail::CalledScope called("uniform_like");
   const DType dtype = detail::tensor_of(uniform_op, x).dtype();
-  const auto [a, b] = uniform_bounds("uniform_like", low, high, dtype, x.site());
-  return create_like("uniform_like", uniform_op, x, a, b);
+  const RandomAttributes bounds = uniform_bounds("uniform_like", low, high, dtype, x.site());
+  return create_like("uniform_like", uniform_op, x, bounds.a, bounds.b);
 }
 
 Tensor normal_like(const Operand& x, double mean, double standard_deviation) {

@@ -97,6 +97,7 @@ struct Draft {
   std::vector<const Node*> feeds;      // infer: placeholders in the order of feeding
   std::vector<Spec> feed_specs;        // infer
   std::vector<Spec> specs;             // infer: by output
+  std::vector<Index> stands_for;       // cut: by output, the one that readers find, a sum's last
   std::vector<DraftValue> values;      // resolve: by output
   std::vector<DraftMemory> memories;   // resolve
   std::vector<DraftStep> steps;        // resolve: in program order
@@ -110,7 +111,8 @@ struct Draft {
   Index index_of(const Node& node) const noexcept { return of_position[node.number]; }
   const DraftNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
   Index output_of(const Node::Source& source) const noexcept {
-    return at(*source.producer).first_output + source.output;
+    const Index output = at(*source.producer).first_output + source.output;
+    return stands_for.empty() ? output : stands_for[output];
   }
   Specs input_specs(const Node& node) const {
     Specs in;

@@ -6,6 +6,8 @@
 
 namespace ebb::detail {
 
+struct Rows;
+
 // The passes that make a Program, in order, one file each. Passes marked "improves" can be left
 // out: results stay the same. (program.cpp leaves them out for sessions that say so.)
 
@@ -45,10 +47,23 @@ void find_lifetimes(const Draft& draft, Schedule& schedule, bool share);
 // Assigns offsets in the arena.
 void assign_offsets(Schedule& schedule);
 
+// Makes the steps of a draft that has its shapes, by the passes before.
+void make_steps(Draft& draft, bool simplifies);
+
+// Schedules twice: as written, and with each update as early as possible. Keeps the schedule with
+// fewer bytes.
+Schedule best_schedule(const Draft& draft, bool passes);
+
 // Makes the draft and its schedule fit an arena of `arena_bytes`, with as little work as it can
 // find: repeats steps that compute values again, in the order as written or with updates early.
 // Returns the bytes of the arena. If they are more, none fits, and they are the least that do.
 std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes);
+
+// Puts micro-batches in place of a draft and schedule that fit_arena has made, where only these fit
+// the arena, or are estimated to take less time. `whole` is the draft after infer(). Returns their
+// number, 1 if the draft stays. If none fit, it is the draft with the fewest bytes.
+std::int64_t fit_micro_batches(const Draft& whole, const Rows& rows, Draft& draft,
+                               Schedule& schedule, std::size_t arena_bytes);
 
 // Bytes reserved by the variables of a session that runs this draft alone.
 std::size_t variable_bytes(const Draft& draft);

@@ -45,22 +45,24 @@ std::size_t variable_bytes(const Draft& draft) {
   return profile.in_pages(plan.parameter_bytes) + profile.in_pages(plan.optimizer_state_bytes);
 }
 
+memory::Work work_of(const Draft& draft) {
+  memory::Work sum;
+  for (const DraftStep& step : draft.steps) {
+    const memory::Work work = work_of(draft, step);
+    sum.products += work.products;
+    sum.moved_bytes += work.moved_bytes;
+  }
+  return sum;
+}
+
 memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   using memory::Category;
   const memory::Profile& profile = draft.runtime->profile();
   memory::Plan plan;
   plan.nodes = draft.steps.size();
   plan.updates_early = schedule.updates_early;
-  for (const DraftStep& step : draft.steps) {
-    const memory::Work work = work_of(draft, step);
-    const bool is_repeated = step.repeats != kNone;
-    plan.repeated_nodes += is_repeated;
-    for (memory::Work* sum : {&plan.work, is_repeated ? &plan.extra_work : nullptr}) {
-      if (!sum) continue;
-      sum->products += work.products;
-      sum->moved_bytes += work.moved_bytes;
-    }
-  }
+  plan.work = work_of(draft);
+  for (const DraftStep& step : draft.steps) plan.repeated_nodes += step.repeats != kNone;
 
   hold_variables(draft, plan);
 

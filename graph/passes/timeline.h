@@ -73,6 +73,7 @@ Timeline make_timeline(const Draft& draft, const Schedule& schedule);
 
 // Work of a step: multiply-adds and bytes read and written, by shapes alone.
 memory::Work work_of(const Draft& draft, const DraftStep& step);
+memory::Work work_of(const Draft& draft);  // of all steps
 // Time estimated from the constants of the profile.
 std::int64_t estimated_nanoseconds(const memory::Work& work, const memory::Profile& profile);
 

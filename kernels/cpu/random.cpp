@@ -120,6 +120,7 @@ Status randint(const KernelContext& context) {
 
 Status dropout(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
+  const std::int64_t first = context.attribute<RandomAttributes>().first;
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
   const auto* name = context.inputs[1].as<const std::uint64_t>();
   return for_floating(out.spec.dtype, [&]<class T>(T) {
@@ -128,7 +129,7 @@ Status dropout(const KernelContext& context) {
     for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
       for_computed(from, to, begin, end,
                    [=](auto* in, auto* result, std::int64_t i, std::int64_t n) {
-                     drop(in, result, n, probability, name, i);
+                     drop(in, result, n, probability, name, first + i);
                    });
     });
   });
