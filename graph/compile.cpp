@@ -170,6 +170,7 @@ class Tracer {
                                       {.passes = options.passes,
                                        .what = kWhat,
                                        .budget = bytes_of(options.budget, runtime),
+                                       .batch = options.batch,
                                        .effects = effects});
     traced_->graph->forget_draws();
     results_ = symbolic_ = fetches_ = Tensors();
@@ -359,6 +360,12 @@ class CompiledCalls::Impl {
   };
 
   void check(const Tensors& arguments) const {
+    for (const std::size_t i : options_.batch)
+      if (i >= arguments.size() || (arguments[i].defined() && arguments[i].rank() == 0))
+        refuse(kWhat, "CompileOptions::batch names tensor " + std::to_string(i) +
+                          (i < arguments.size() ? ", a scalar"
+                                                : ", and there are " +
+                                                      std::to_string(arguments.size())));
     if (tape_mode().collector)
       refuse(kWhat,
              "a compiled step is called by recompute(), which would make its updates twice; use "

@@ -5,10 +5,10 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/micro_batch.h"
-#include "ebb/core/ops/norm.h"
-#include "ebb/core/ops/reduce.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
+#include "ebb/graph/passes/passes.h"
+#include "ebb/graph/passes/rows.h"
 #include "ebb/graph/program.h"
 
 namespace ebb {
@@ -47,24 +47,23 @@ FedShapes with_rows(FedShapes shapes, std::int64_t rows) {
   return shapes;
 }
 
-// Refuses what micro-batches would change: statistics of a batch, and a sum over its rows.
-void require_divisible(const detail::Program& program, const Tensors& fetches) {
-  for (const detail::Step& step : program.steps)
-    if (step.node->op == &batch_norm_op)
-      detail::refuse(kWhat, "batch_norm" + detail::at(step.node->site) +
-                                " takes its statistics from the whole batch, and micro-batches "
-                                "have others");
+// Refuses what micro-batches would change, as far as that is known: what mixes rows, and a loss that
+// is a sum over them.
+void require_divisible(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
+                       const Runtime& runtime) {
+  detail::Draft draft = detail::prune(graph, runtime, fetches, kWhat);
+  detail::infer(draft, shapes);
+  const detail::Rows rows = detail::find_rows(draft);
+  if (!rows.refusal.empty()) detail::refuse(kWhat, rows.refusal);
   for (const Tensor& fetch : fetches) {
-    const Node* node = fetch.impl()->node.get();
-    // Looks behind scaling of a scalar loss, and behind updates that it waits for.
-    while (node->op != &sum_op && !node->inputs.empty() && node->inputs[0].producer &&
-           node->outputs[0].shape.rank() == 0 &&
-           node->inputs[0].producer->outputs[node->inputs[0].output].shape.rank() == 0)
-      node = node->inputs[0].producer.get();
-    if (node->op != &sum_op || node->outputs[0].shape.rank() != 0) continue;
-    const Shape& summed = node->inputs[0].producer->outputs[node->inputs[0].output].shape;
-    if (summed.rank() > 0 && summed.dim(0) == kOpen)
-      detail::refuse(kWhat, "the loss is a sum over rows" + detail::at(node->site) +
+    // Behind scaling of a scalar loss, and behind updates that it waits for.
+    Node::Source source = detail::source_of(fetch);
+    const auto place = [&] { return rows.place[draft.output_of(source)]; };
+    while (place() == detail::kNoRows && !source.producer->inputs.empty() &&
+           draft.specs[draft.output_of(source)].shape.rank() == 0)
+      source = Node::Source(source.producer->inputs[0]);
+    if (place() == detail::kSum)
+      detail::refuse(kWhat, "the loss is a sum over rows" + detail::at(source.producer->site) +
                                 "; micro-batches have the whole batch's update only where it is a "
                                 "mean");
   }
@@ -82,7 +81,7 @@ memory::MicroBatch Graph::fit_micro_batch(const Tensors& fetches, const FedShape
     return detail::make_program(state(), fetches, with_rows(shapes, size), device.runtime(),
                                 {.what = kWhat});
   };
-  require_divisible(program_of(rows), fetches);
+  require_divisible(state(), fetches, with_rows(shapes, rows), device.runtime());
   // A plan's time grows with its nodes.
   const auto all =
       std::clamp<std::int64_t>(250'000 / static_cast<std::int64_t>(size() + 1), 16, 256);

@@ -14,8 +14,9 @@ namespace ebb::memory {
 
 struct PlanOptions {
   // Most bytes that the session's pool may reserve: variables, slots, feed slots and arena. A plan
-  // that takes more is made to fit by computing values again in place of keeping them, which
-  // changes no result.
+  // that takes more is made to fit by whatever is estimated to take least time: computing values
+  // again in place of keeping them, which changes no result, or cutting the batch into
+  // micro-batches, whose sums over rows are added up in another order.
   std::optional<Limit> budget = {};
   // Whether the plan keeps its steps and buffers, for describe() and write_graphviz().
   bool details = false;

@@ -61,35 +61,25 @@ struct Cut {
   std::size_t bytes() const noexcept { return schedule.layout.total_bytes; }
 };
 
-// Numbers of micro-batches to try: doubled up to the most.
-std::vector<std::int64_t> counts_up_to(std::int64_t most) {
-  std::vector<std::int64_t> counts;
-  for (std::int64_t count = 2; count < most; count *= 2) counts.push_back(count);
-  if (most > 1) counts.push_back(most);
-  return counts;
-}
-
-// The fewest micro-batches that fit as they are.
-std::optional<Cut> fewest_that_fit(const Draft& whole, const Rows& rows,
-                                   const std::vector<std::int64_t>& counts,
+// The fewest micro-batches, at most `most`, that fit as they are; if none do, those with the fewest
+// bytes.
+std::optional<Cut> fewest_that_fit(const Draft& whole, const Rows& rows, std::int64_t most,
                                    std::size_t arena_bytes) {
-  std::int64_t refused = 1;
-  for (const std::int64_t count : counts) {
-    Cut fitting(whole, rows, count);
-    if (fitting.bytes() > arena_bytes) {
-      refused = count;
-      continue;
-    }
-    while (fitting.count - refused > 1) {
-      Cut middle(whole, rows, refused + (fitting.count - refused) / 2);
+  std::optional<Cut> best;
+  for (std::int64_t count = 1; count < most && (!best || best->bytes() > arena_bytes);) {
+    const std::int64_t refused = std::exchange(count, std::min(2 * count, most));
+    Cut cut(whole, rows, count);
+    if (!best || cut.bytes() < best->bytes()) best = std::move(cut);
+    if (best->bytes() > arena_bytes) continue;
+    for (std::int64_t fewer = refused; best->count - fewer > 1;) {
+      Cut middle(whole, rows, fewer + (best->count - fewer) / 2);
       if (middle.bytes() <= arena_bytes)
-        fitting = std::move(middle);
+        best = std::move(middle);
       else
-        refused = middle.count;
+        fewer = middle.count;
     }
-    return fitting;
   }
-  return std::nullopt;
+  return best;
 }
 
 std::int64_t nanoseconds_of(const Draft& draft) {
@@ -107,8 +97,6 @@ void make_steps(Draft& draft, bool simplifies) {
   add_dependencies(draft);
 }
 
-// Schedules twice: as written, and with each update as early as possible. Keeps the schedule with
-// fewer bytes.
 Schedule best_schedule(const Draft& draft, bool passes) {
   const auto scheduled = [&](Schedule schedule) {
     find_lifetimes(draft, schedule, passes);
@@ -151,33 +139,28 @@ std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes)
 std::int64_t fit_micro_batches(const Draft& whole, const Rows& rows, Draft& draft,
                                Schedule& schedule, std::size_t arena_bytes) {
   // More steps would take too long to plan, with and without steps that run again.
-  constexpr std::size_t kMostSteps = 60'000, kMostRepeated = 20'000;
+  constexpr std::size_t kMostSteps = 40'000, kMostRepeated = 10'000;
   std::size_t cut_nodes = 1;
   for (const Rows::Item& item : rows.items) cut_nodes += item.is_cut;
-  const auto counts_within = [&](std::size_t steps) {
-    return counts_up_to(std::min(rows.count, static_cast<std::int64_t>(steps / cut_nodes)));
+  const auto most_within = [&](std::size_t steps) {
+    return std::min(rows.count, static_cast<std::int64_t>(steps / cut_nodes));
   };
-  std::int64_t count = 1;
-  const auto take = [&](Cut&& cut) {
-    draft = std::move(cut.draft);
-    schedule = std::move(cut.schedule);
-    count = cut.count;
-  };
-  const bool fits_whole = schedule.layout.total_bytes <= arena_bytes;
-  if (std::optional<Cut> cut =
-          fewest_that_fit(whole, rows, counts_within(kMostSteps), arena_bytes)) {
-    if (!fits_whole || nanoseconds_of(cut->draft) < nanoseconds_of(draft)) take(std::move(*cut));
-    return count;
+  std::optional<Cut> cut = fewest_that_fit(whole, rows, most_within(kMostSteps), arena_bytes);
+  if (!cut) return 1;
+  if (schedule.layout.total_bytes <= arena_bytes) {
+    if (cut->bytes() > arena_bytes || nanoseconds_of(cut->draft) >= nanoseconds_of(draft)) return 1;
+  } else if (cut->bytes() > arena_bytes) {
+    // Neither fits alone: steps run again within as many micro-batches as can be planned so.
+    if (const std::int64_t count = most_within(kMostRepeated); count > 1) {
+      Cut repeated(whole, rows, count);
+      fit_arena(repeated.draft, repeated.schedule, arena_bytes);
+      if (repeated.bytes() < cut->bytes()) cut = std::move(repeated);
+    }
+    if (cut->bytes() >= schedule.layout.total_bytes) return 1;
   }
-  // Steps run again within the micro-batches where nothing else fits.
-  for (const std::int64_t tried :
-       fits_whole ? std::vector<std::int64_t>() : counts_within(kMostRepeated)) {
-    Cut cut(whole, rows, tried);
-    fit_arena(cut.draft, cut.schedule, arena_bytes);
-    if (cut.bytes() < schedule.layout.total_bytes) take(std::move(cut));
-    if (schedule.layout.total_bytes <= arena_bytes) break;
-  }
-  return count;
+  draft = std::move(cut->draft);
+  schedule = std::move(cut->schedule);
+  return cut->count;
 }
 
 }  // namespace ebb::detail
