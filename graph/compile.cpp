@@ -240,6 +240,9 @@ class Tracer {
       ++known[node.get()];
       for (const Node::Source& source : node->inputs) ++known[source.producer.get()];
     }
+    if (traced_->program)
+      for (const Ref<Node>& node : traced_->program->made)
+        for (const Node::Source& source : node->inputs) ++known[source.producer.get()];
     for (const Ref<Node>& node : traced_->graph->nodes())
       if (node->references() > known[node.get()])
         throw Error(message(node->op->name,
@@ -362,10 +365,10 @@ class CompiledCalls::Impl {
   void check(const Tensors& arguments) const {
     for (const std::size_t i : options_.batch)
       if (i >= arguments.size() || (arguments[i].defined() && arguments[i].rank() == 0))
-        refuse(kWhat, "CompileOptions::batch names tensor " + std::to_string(i) +
-                          (i < arguments.size() ? ", a scalar"
-                                                : ", and there are " +
-                                                      std::to_string(arguments.size())));
+        refuse(kWhat,
+               "CompileOptions::batch names tensor " + std::to_string(i) +
+                   (i < arguments.size() ? ", a scalar"
+                                         : ", and there are " + std::to_string(arguments.size())));
     if (tape_mode().collector)
       refuse(kWhat,
              "a compiled step is called by recompute(), which would make its updates twice; use "

@@ -25,9 +25,9 @@ struct CompileOptions {
   // Most bytes that the step's pool may reserve, like memory_limit; each plan is made to keep to it
   // (memory::PlanOptions). A call that cannot throws Error with the least budget that would do.
   std::optional<memory::Limit> budget = {};
-  // The tensor arguments, counted from 0, that have a row for each sample of the batch: a budget may
-  // cut their leading axis into micro-batches (memory::PlanOptions). Tensors of a list count one by
-  // one.
+  // The tensor arguments, counted from 0, that have a row for each sample of the batch: a budget
+  // may cut their leading axis into micro-batches (memory::PlanOptions). Tensors of a list count
+  // one by one.
   std::vector<std::size_t> batch = {};
   std::size_t max_plans = 16;  // shapes kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every

@@ -47,8 +47,8 @@ FedShapes with_rows(FedShapes shapes, std::int64_t rows) {
   return shapes;
 }
 
-// Refuses what micro-batches would change, as far as that is known: what mixes rows, and a loss that
-// is a sum over them.
+// Refuses what micro-batches would change, as far as that is known: what mixes rows, and a loss
+// that is a sum over them.
 void require_divisible(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                        const Runtime& runtime) {
   detail::Draft draft = detail::prune(graph, runtime, fetches, kWhat);

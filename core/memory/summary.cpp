@@ -120,10 +120,9 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
                      right(std::to_string(plan.nodes), kFigure);
   if (plan.unbudgeted_bytes > 0)
     text += "\n" + line("without a budget", figure(plan.unbudgeted_bytes)) +
-            (plan.micro_batches > 1
-                 ? line("micro-batches", std::to_string(plan.micro_batches),
-                        " of " + std::to_string(plan.micro_batch_rows) + " rows")
-                 : "") +
+            (plan.micro_batches > 1 ? line("micro-batches", std::to_string(plan.micro_batches),
+                                           " of " + std::to_string(plan.micro_batch_rows) + " rows")
+                                    : "") +
             line("nodes run again", std::to_string(plan.repeated_nodes)) +
             line("  more products", share(plan.extra_work.products, plan.work.products)) +
             left("  more bytes moved", kLabel) +

@@ -6,6 +6,7 @@
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/kernels/slice.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -205,23 +206,28 @@ class Cutter {
     }
   }
 
-  // Adds what this micro-batch made to the whole.
+  // Adds what this micro-batch made to the whole. Sums of 16 bits are held as floats meanwhile.
   void add_to_whole(Index output, const Node& like) {
-    const Node::Source& now = now_[output];
+    const Spec& spec = from_.specs[output];
     Node::Source& total = totals_[output];
-    if (rows_.place[output] < 0) {
-      const NumberAndOperation plain{};
-      total = part_ == 0 ? now
-                         : add_made(make(add_op.tensors, plain, like, {total, now}),
-                                    {from_.specs[output]});
-      to_.stands_for[output] = to_.output_of(total);
-    } else {
+    if (rows_.place[output] >= 0) {
       total.version = static_cast<std::uint32_t>(part_);
-      const Node::Source rows = slice(total, from_.specs[output], 0, like, true);
-      Node& written = make(assign_op, {}, like, {rows, now});
+      const Node::Source rows = slice(total, spec, 0, like, true);
+      Node& written = make(assign_op, {}, like, {rows, now_[output]});
       share_memory(written);
       add_made(written, {spec_of_part(output)});
+      return;
     }
+    const Spec sum{is_half(spec.dtype) ? DType::f32 : spec.dtype, spec.shape};
+    const auto as = [&](const Node::Source& x, const Spec& to) {
+      const Attributes told = static_cast<std::int64_t>(to.dtype);
+      return sum == spec ? x : add_made(make(cast_op, told, like, {x}), {to});
+    };
+    const Node::Source part = as(now_[output], sum);
+    total = part_ == 0
+                ? part
+                : add_made(make(add_op.tensors, NumberAndOperation{}, like, {total, part}), {sum});
+    if (part_ + 1 == count_) to_.stands_for[output] = to_.output_of(as(total, spec));
   }
 
   // Memory for fetched rows, which micro-batches write one after the other.

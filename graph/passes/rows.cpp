@@ -36,6 +36,7 @@ class Analysis {
     for (Index f = 0; f < draft_.feeds.size(); ++f) {
       const Node& feed = *draft_.feeds[f];
       const Shape& declared = feed.outputs[0].shape;
+      if (draft_.of_position[feed.number] == kNone) continue;
       if (feeds ? std::ranges::find(*feeds, f) == feeds->end()
                 : declared.rank() == 0 || declared.dim(0) != kOpen)
         continue;
@@ -91,8 +92,8 @@ class Analysis {
     if (&op == &batch_norm_op)
       return refuse(node,
                     "takes its statistics from the whole batch, and micro-batches have others");
-    if (!op.updates.empty() && from[0] != kNoRows)
-      return refuse(node, "updates in place what depends on the rows of a batch");
+    if (has_rows ? op.stateful : !op.updates.empty() && from[0] != kNoRows)
+      return refuse(node, "keeps or changes what depends on the rows of a batch");
     if (!has_rows) {
       if (!all_sums || is_late_here || !is_linear(op)) return;  // once, with the sums over all rows
       rows_.items[n] = {.is_cut = true, .reads = from};
@@ -102,7 +103,6 @@ class Analysis {
     }
     if (has_sums || is_late_here)
       return refuse(node, "reads a value of the whole batch beside rows of it");
-    if (op.stateful) return refuse(node, "keeps a state that depends on the rows of a batch");
     const RowRule rule = row_rule(op);
     if (!rule) {
       is_stuck_ = true;

@@ -23,7 +23,8 @@ std::int64_t many_rows() {
   return static_cast<std::int64_t>(512 * (std::max(page, kSmall) / kSmall));
 }
 
-// A training step of equal layers, which keeps an activation for each of them.
+// A training step of equal layers, which keeps an activation for each of them. Its loss is the root
+// of a mean, which micro-batches do not have.
 struct Deep {
   Graph graph;
   Tensor x, train;
@@ -34,7 +35,7 @@ struct Deep {
     Tensor y = x;
     for (int i = 0; i < layers; ++i)
       y = models::Dense(params.scope("layer" + std::to_string(i)), 16, 16, Activation::tanh)(y);
-    train = optim::Sgd({.learning_rate = 0.1}).minimize(mean(square(y)), params);
+    train = optim::Sgd({.learning_rate = 0.1}).minimize(sqrt(mean(square(y))), params);
   }
   memory::Plan plan(std::optional<std::size_t> budget = {}, std::int64_t rows = many_rows()) const {
     memory::PlanOptions options{.details = true};

@@ -258,7 +258,7 @@ bool equal_bits(const Trained& a, const Trained& b) {
 
 TEST_CASE("random programs give the same bits in both modes, and take what plan and twin say") {
   const Device cpu = Device::cpu();
-  std::size_t repeated_nodes = 0;
+  std::size_t repeated_nodes = 0, cut_programs = 0;
   for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
     CAPTURE(seed);
     const TrainingProgram program(seed);
@@ -289,21 +289,29 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
 
     if (!program.takes_budgets()) continue;
     const std::size_t least = graph.least_budget, most = graph.plan.reserved_bytes;
+    // Of micro-batches. Gradients of 16 bits may be too small for their dtype.
+    const double tolerance = program.dtype == DType::f32 ? 1e-6 : 0.5;
     for (const std::size_t budget : {least, least + (std::max(most, least) - least) / 3}) {
       const Trained fitted = train(program, cpu, InMode::graph, true, budget);
-      REQUIRE(equal_bits(graph, fitted));
+      const bool is_cut = fitted.plan.micro_batches > 1;
+      REQUIRE((is_cut ? distance(graph.values, fitted.values) <= tolerance
+                      : equal_bits(graph, fitted)));
       check_plan(fitted.plan, fitted.session);
       REQUIRE(fitted.session.reserved.peak <= budget);
       repeated_nodes += fitted.plan.repeated_nodes;
+      cut_programs += is_cut;
     }
 
     const Poisoned poisoned;
-    REQUIRE(equal_bits(graph, train(program, cpu, InMode::graph, true, least)));
+    REQUIRE(distance(graph.values, train(program, cpu, InMode::graph, true, least).values) <=
+            tolerance);
     REQUIRE(equal_bits(eager, train(program, cpu, InMode::eager)));
     REQUIRE(equal_bits(graph, train(program, cpu, InMode::graph)));
     REQUIRE(equal_bits(compiled, train(program, cpu, InMode::compiled)));
   }
-  if (has_small_pages(__FILE__, __LINE__)) CHECK(repeated_nodes > program_count() / 3);
+  if (!has_small_pages(__FILE__, __LINE__)) return;
+  CHECK(repeated_nodes > program_count() / 3);
+  CHECK(cut_programs > program_count() / 30);
 }
 
 }  // namespace ebb::tests
