@@ -17,10 +17,11 @@ inline Profile cuda_profile(int compute_capability, int multiprocessors) {
   profile.compute_capability = compute_capability;
   profile.multiprocessors = multiprocessors;
   // Measured on an H100 by `gpu-check` (benchmarks/results), by multiprocessor, of 132: products of
-  // f32, copies, and a launch in a captured program.
+  // f32, copies, and a launch in a captured program; and copies from page-locked memory.
   profile.products_per_us = std::int64_t{195'000} * std::max(multiprocessors, 1);
   profile.bytes_per_us = std::int64_t{22'600} * std::max(multiprocessors, 1);
   profile.step_ns = 1'050;
+  profile.link_bytes_per_us = 51'000;
   return profile;
 }
 

@@ -49,6 +49,8 @@ struct Profile {
   std::int64_t products_per_us = 100'000;  ///< multiply-adds of large f32 products
   std::int64_t bytes_per_us = 16'000;      ///< read and written by pointwise operators
   std::int64_t step_ns = 120;              ///< of an operator on next to no data
+  /// Copied to or from page-locked memory of the host. 0: plans move no values there.
+  std::int64_t link_bytes_per_us = 0;
 
   /// Bytes to leave free when all of a device's `room` is reserved in advance. On a GPU cuBLASLt,
   /// cuDNN and kernels that are loaded late take memory of their own.

@@ -7,6 +7,35 @@
 namespace ebb::detail {
 
 void Arena::provide(const memory::Plan& plan) {
+  const bool is_new = provide_host(plan);
+  try {
+    provide_block(plan);
+  } catch (...) {
+    if (is_new) give_up_host();
+    throw;
+  }
+}
+
+bool Arena::provide_host(const memory::Plan& plan) {
+  if (plan.page_locked_bytes <= host_bytes_) return false;
+  give_up_host();
+  if (memory::CachingAllocator* const locked = runtime_.staging()) {
+    auto pool = locked->make_pool(purpose_);
+    host_block_ = pool->allocate({plan.page_locked_bytes, memory::Category::activation,
+                                  plan.peak_tag, "values that plans move to the host"});
+    host_pool_ = std::move(pool);
+  }
+  host_bytes_ = plan.page_locked_bytes;
+  return true;
+}
+
+void Arena::give_up_host() noexcept {
+  host_block_ = nullptr;
+  host_pool_.reset();
+  host_bytes_ = 0;
+}
+
+void Arena::provide_block(const memory::Plan& plan) {
   if (plan.arena_bytes == 0) return;
   if (block_ && block_->requested_bytes() >= plan.arena_bytes &&
       pool_.wake(block_, plan.arena_bytes))

@@ -1,15 +1,18 @@
 #pragma once
 #include "ebb/allocator/pool.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/plan.h"
 
 namespace ebb::detail {
 
 // The block of a pool that programs keep their intermediate values in, one program at a time. It
-// holds nothing between runs: anyone short of memory may take it then.
+// holds nothing between runs: anyone short of memory may take it then. With it goes page-locked
+// memory of the host for the values that programs move there, which stays until close.
 class Arena {
  public:
   // `purpose`, static text: of its requests, in messages.
-  Arena(memory::Pool& pool, const char* purpose) noexcept : pool_(pool), purpose_(purpose) {}
+  Arena(memory::Pool& pool, Runtime& runtime, const char* purpose) noexcept
+      : pool_(pool), runtime_(runtime), purpose_(purpose) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -23,8 +26,17 @@ class Arena {
   std::size_t allocated_bytes() const noexcept {
     return block_ && pool_.has_memory(block_) ? block_->allocated_bytes() : 0;
   }
+  // Null on a simulated device, and while no program moves values.
+  std::byte* host_data() const noexcept {
+    return host_block_ ? static_cast<std::byte*>(host_block_->data()) : nullptr;
+  }
+  std::size_t host_bytes() const noexcept { return host_bytes_; }
+  void give_up_host() noexcept;
   // The pool has been closed.
-  void forget() noexcept { block_ = nullptr; }
+  void forget() noexcept {
+    block_ = nullptr;
+    give_up_host();
+  }
 
   // Lets others take it from the end of the scope on.
   class Use {
@@ -41,13 +53,19 @@ class Arena {
   };
 
  private:
-  void restore() noexcept;  // the previous one
+  void provide_block(const memory::Plan& plan);
+  bool provide_host(const memory::Plan& plan);  // whether it is new
+  void restore() noexcept;                      // the previous one
 
   memory::Pool& pool_;
+  Runtime& runtime_;
   const char* const purpose_;
   memory::Block* block_ = nullptr;
   memory::Request request_;  // the request that allocated it
   memory::Composition composition_;
+  std::unique_ptr<memory::Pool> host_pool_;
+  memory::Block* host_block_ = nullptr;
+  std::size_t host_bytes_ = 0;  // of programs on a simulated device too
 };
 
 }  // namespace ebb::detail

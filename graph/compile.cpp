@@ -312,6 +312,7 @@ class CompiledCalls::Impl {
     memory::Breakdown breakdown;
     if (!memory_) return breakdown;
     breakdown.arena_bytes = memory_->arena.allocated_bytes();
+    breakdown.page_locked_bytes = memory_->arena.host_bytes();
     CapturedBytes captured(memory_->device.runtime().profile());
     for (const std::unique_ptr<Traced>& plan : plans_) {
       if (!plan->executable) continue;
@@ -345,7 +346,7 @@ class CompiledCalls::Impl {
         : device(on),
           stream(device.runtime()),
           pool(make_pool(device, options)),
-          arena(*pool, "arena of a compiled step") {}
+          arena(*pool, device.runtime(), "arena of a compiled step") {}
 
     static std::unique_ptr<memory::Pool> make_pool(const Device& device,
                                                    const CompileOptions& options) {
@@ -492,7 +493,7 @@ class CompiledCalls::Impl {
           is_result ? memory::Category::temporary : memory::Category::gradient, fetch.tag));
     }
     memory_->arena.provide(program.plan);
-    executable.bind(memory_->arena.data(), *traced.variables);
+    executable.bind(memory_->arena, *traced.variables);
     for (const TracedLeaf& leaf : traced.leaves)
       if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
         Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());

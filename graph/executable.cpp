@@ -100,6 +100,8 @@ void* Executable::address(const Location& location) const noexcept {
       return static_cast<std::byte*>(variables_->data(location.index)) + location.offset;
     case Location::captured:
       return captured_storage(*program_.captured[location.index]).data() + location.offset;
+    case Location::host:
+      return host_ + location.offset;
     case Location::nowhere:
     case Location::feed:
     case Location::fetch:
@@ -126,11 +128,14 @@ void Executable::check(const SessionVariables& variables) {
   }
 }
 
-void Executable::bind(std::byte* arena, SessionVariables& variables) {
-  if (bound_ && arena == arena_ && poisons_ == runtime_.poisons()) return;
+void Executable::bind(const Arena& arena, SessionVariables& variables) {
+  if (bound_ && arena.data() == arena_ && arena.host_data() == host_ &&
+      poisons_ == runtime_.poisons())
+    return;
   capture_.reset();
   poisons_ = runtime_.poisons();
-  arena_ = arena;
+  arena_ = arena.data();
+  host_ = arena.host_data();
   variables_ = &variables;
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     buffers_[i].data = address(program_.values[i].location);
@@ -191,6 +196,28 @@ class Executable::UseOfAll {
   const std::span<const Tensor* const> feeds_;
 };
 
+// Waits for copies that a failed run has begun and nobody waits for any more.
+class Executable::EndOfMoves {
+ public:
+  EndOfMoves(const Executable& executable, Stream* stream)
+      : executable_(executable), stream_(stream) {}
+  ~EndOfMoves() {
+    if (is_reached || executable_.program_.plan.moved_values == 0) return;
+    try {
+      executable_.runtime_.synchronise(stream_);
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost device copies nothing
+    }
+  }
+  EndOfMoves(const EndOfMoves&) = delete;
+  EndOfMoves& operator=(const EndOfMoves&) = delete;
+
+  bool is_reached = false;
+
+ private:
+  const Executable& executable_;
+  Stream* const stream_;
+};
+
 void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
   for (const Patch& patch : feed_patches_)
     buffers_[patch.value].data = static_cast<std::byte*>(data(*feeds[patch.index])) + patch.offset;
@@ -201,10 +228,12 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
+  EndOfMoves end(*this, stream);
   const bool one_by_one =
       poisons_ || checks_indices_ || detail::nan_check_on(runtime_) != NanCheck::none;
   const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
   if (!launched.status.ok()) fail(launched, stream);
+  end.is_reached = true;
   for (const std::uint32_t index : program_.updated_captured) {
     Storage& storage = captured_storage(*program_.captured[index]);
     storage.bump_version();

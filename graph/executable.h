@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ebb/core/tensor/tape_mode.h"
+#include "ebb/graph/arena.h"
 #include "ebb/graph/program.h"
 #include "ebb/graph/variables.h"
 
@@ -21,7 +22,7 @@ class Executable {
   // memory. Cheap if already bound.
   void check(const SessionVariables& variables);
   // Fills in the addresses of the arena and of the variables; cheap if they have not changed.
-  void bind(std::byte* arena, SessionVariables& variables);
+  void bind(const Arena& arena, SessionVariables& variables);
   // Makes the next run bind again.
   void unbind() noexcept { bound_ = false; }
   // Replaces feeds by copies, which it returns, if the program updates their memory as a captured
@@ -42,6 +43,7 @@ class Executable {
   void prepare(std::size_t step, Stream* stream);
   void require_whole_captured();
   class UseOfAll;
+  class EndOfMoves;
   bool is_captured(Stream* stream);
   Launched launch(Stream* stream);
   Launched launch_one_by_one(Stream* stream);
@@ -64,7 +66,7 @@ class Executable {
   std::vector<Patch> feed_patches_, fetch_patches_;
   std::vector<std::size_t> given_indices_;  // steps whose indices are checked before the first step
   bool checks_indices_ = false;             // a step asks the host to check its indices
-  std::byte* arena_ = nullptr;
+  std::byte *arena_ = nullptr, *host_ = nullptr;
   SessionVariables* variables_ = nullptr;
   std::uint64_t tears_ = 0;  // Storage::tears() when all captured memory was last found whole
   bool bound_ = false, poisons_ = false;

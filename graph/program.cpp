@@ -126,6 +126,7 @@ class Emitter {
   std::string name_of(const Location& location) const {
     if (location.kind == Location::variable) return draft_.graph->variables()[location.index].name;
     if (location.kind == Location::feed) return draft_.feeds[location.index]->extra->name;
+    if (location.kind == Location::host) return "host " + std::to_string(location.offset);
     return (location.kind == Location::fetch ? "fetch " : "captured ") +
            std::to_string(location.index);
   }
@@ -133,6 +134,8 @@ class Emitter {
   Location location_of(const DraftValue& value) const {
     if (value.memory == kNone) return {};
     const DraftMemory& memory = draft_.memories[value.memory];
+    if (memory.kind == Location::host)
+      return {Location::host, 0, schedule_.host_layout.offsets[memory.index]};
     if (memory.kind != Location::arena) return {memory.kind, memory.index, value.offset};
     const DraftMemory& owner = draft_.memories[schedule_.owners[value.memory]];
     if (owner.fetch != kNone) return {Location::fetch, owner.fetch, value.offset};

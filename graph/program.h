@@ -23,6 +23,7 @@ struct Location {
     captured,  // index: in Program::captured; offset: from the beginning of its storage
     feed,      // index: in Program::feeds
     fetch,     // index: in Program::fetches; written straight into the caller's tensor
+    host,      // offset: in the program's page-locked memory
   };
   Kind kind = nowhere;
   std::uint32_t index = 0;

@@ -31,11 +31,12 @@ struct Breakdown {
   std::size_t parameter_bytes = 0;
   std::size_t optimizer_state_bytes = 0;  // and other slots
   std::size_t feed_bytes = 0;
-  std::size_t arena_bytes = 0;      // kept between runs, though it holds no values then
-  std::size_t workspace_bytes = 0;  // largest workspace of the kept plans, inside the arena
-  std::size_t captured_bytes = 0;   // of tensors that the kept plans have captured: the device's
-  std::size_t total_bytes = 0;      // workspace not counted twice, without captured ones
-  std::size_t reserved_bytes = 0;   // total_bytes in whole pages of the device
+  std::size_t arena_bytes = 0;        // kept between runs, though it holds no values then
+  std::size_t workspace_bytes = 0;    // largest workspace of the kept plans, inside the arena
+  std::size_t captured_bytes = 0;     // of tensors that the kept plans have captured: the device's
+  std::size_t page_locked_bytes = 0;  // of the host, for values that plans move there meanwhile
+  std::size_t total_bytes = 0;     // of the device: workspace not counted twice, without captured
+  std::size_t reserved_bytes = 0;  // total_bytes in whole pages of the device
 };
 }  // namespace memory
 

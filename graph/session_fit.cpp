@@ -7,7 +7,8 @@ void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& f
                                       const Feeding& feeding, const std::vector<Shape>& shapes) {
   std::optional<std::int64_t> batch;
   if (error.reason() != OutOfMemory::Reason::injected &&
-      error.reason() != OutOfMemory::Reason::addresses) {
+      error.reason() != OutOfMemory::Reason::addresses &&
+      error.facts().device == device.runtime().profile().name) {
     try {
       batch = largest_batch(fetches, feeding, shapes);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then there is no hint

@@ -86,7 +86,7 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       pool(make_pool(options, preallocated)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
                 detail::session_key(options.seed)),
-      arena(*pool, "session arena") {}
+      arena(*pool, device.runtime(), "session arena") {}
 
 void Session::Impl::require_open() const {
   if (closed) detail::refuse<SessionClosed>("Session", "this session is closed");
@@ -189,7 +189,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
     variables.release(added);
     throw;
   }
-  executable.bind(arena.data(), variables);
+  executable.bind(arena, variables);
   keep(std::move(entered));
   plan->has_variables = true;
   executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
@@ -260,6 +260,7 @@ memory::Breakdown Session::Impl::memory() {
     breakdown.optimizer_state_bytes = variables.slot_bytes();
   }
   breakdown.arena_bytes = arena.allocated_bytes();
+  breakdown.page_locked_bytes = arena.host_bytes();
   detail::CapturedBytes captured(device.runtime().profile());
   for (const std::shared_ptr<CachedProgram>& plan : plans) {
     const detail::Program& program = plan->executable.program();

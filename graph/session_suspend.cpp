@@ -117,6 +117,7 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
   }
   suspended = std::move(kept);
   is_suspended = true;
+  arena.give_up_host();
   const memory::CloseReport report = pool->suspend();
   if (detail::logs_debug())
     detail::log_debug("session: suspended, " + memory::format_bytes(report.returned_bytes) +

@@ -15,8 +15,9 @@ namespace ebb::memory {
 struct PlanOptions {
   // Most bytes that the session's pool may reserve: variables, slots, feed slots and arena. A plan
   // that takes more is made to fit by whatever is estimated to take least time: computing values
-  // again in place of keeping them, which changes no result, or cutting the batch into
-  // micro-batches, whose sums over rows are added up in another order.
+  // again in place of keeping them or, on a GPU, moving them to the host meanwhile, which change no
+  // result, or cutting the batch into micro-batches, whose sums over rows are added up in another
+  // order.
   std::optional<Limit> budget = {};
   // Whether the plan keeps its steps and buffers, for describe() and write_graphviz().
   bool details = false;
@@ -78,6 +79,9 @@ struct Plan {
   std::size_t micro_batches = 1;      // parts of the batch, which run one after the other
   std::int64_t micro_batch_rows = 0;  // rows of the largest of them; 0: of an uncut step
   Work extra_work = {};               // of both
+  std::size_t moved_values = 0;       // values copied to page-locked memory of the host and back
+  std::size_t moved_bytes = 0;        // of these copies, both ways
+  std::size_t page_locked_bytes = 0;  // of the host, which they take; not in peak_bytes
   // Whether variables are updated as early as possible, which frees each gradient after its use,
   // instead of in the program's order. Chosen if it takes fewer bytes.
   bool updates_early = false;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/graph/passes/offload.h"
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/rows.h"
 #include "ebb/graph/passes/timeline.h"
@@ -15,13 +16,13 @@ namespace {
 struct Fitted {
   Draft draft;
   Schedule schedule;
-  std::int64_t nanoseconds = 0;  // of the repeated steps
+  std::int64_t nanoseconds = 0;  // of the repeated steps and the moves
 };
 
 Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& timeline,
                 const Turns& turns) {
   Fitted fitted{draft, before};
-  repeat_steps(fitted.draft, fitted.schedule, turns);
+  repeat_steps(fitted.draft, fitted.schedule, timeline, turns);
   find_lifetimes(fitted.draft, fitted.schedule, true);
   assign_offsets(fitted.schedule);
   for (const Turn& turn : turns)
@@ -114,23 +115,32 @@ Schedule best_schedule(const Draft& draft, bool passes) {
 std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
   std::vector<Schedule> orders{order(draft, false), order(draft, true)};
   if (orders[1].order == orders[0].order) orders.pop_back();
-  std::deque<Timeline> timelines;
-  std::deque<Recomputation> recomputations;
+  struct Way {
+    Way(const Schedule& order, Timeline timeline)
+        : order(order), timeline(std::move(timeline)), recomputation(this->timeline) {}
+    const Schedule& order;
+    const Timeline timeline;
+    Recomputation recomputation;
+  };
+  std::deque<Way> ways;
+  for (const Schedule& each : orders)
+    for (Timeline& timeline : with_restores(make_timeline(draft, each), draft.runtime->profile()))
+      ways.emplace_back(each, std::move(timeline));
   // The least comes first: whether a budget is refused must not depend on the luck of a search.
   std::optional<Fitted> best;
-  for (const Schedule& each : orders) {
-    timelines.push_back(make_timeline(draft, each));
-    recomputations.emplace_back(timelines.back());
-    Fitted least = repeated(draft, each, timelines.back(), recomputations.back().least());
+  for (Way& way : ways) {
+    Fitted least = repeated(draft, way.order, way.timeline, way.recomputation.least());
     if (!best || least.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
       best = std::move(least);
   }
-  for (std::size_t i = 0; i < orders.size() && best->schedule.layout.total_bytes <= arena_bytes;
-       ++i) {
-    std::optional<Fitted> fitted =
-        fit_order(draft, orders[i], timelines[i], recomputations[i], arena_bytes);
-    if (fitted && fitted->nanoseconds < best->nanoseconds) best = std::move(fitted);
-  }
+  if (best->schedule.layout.total_bytes <= arena_bytes)
+    for (Way& way : ways) {
+      std::optional<Fitted> fitted =
+          fit_order(draft, way.order, way.timeline, way.recomputation, arena_bytes);
+      if (fitted && fitted->nanoseconds < best->nanoseconds) best = std::move(fitted);
+    }
+  overlap_moves(best->draft, best->schedule,
+                std::max(arena_bytes, best->schedule.layout.total_bytes));
   draft = std::move(best->draft);
   schedule = std::move(best->schedule);
   return schedule.layout.total_bytes;

@@ -45,9 +45,9 @@ struct Update {
 // Something with an address. Versions are the graph's (lineage.h); a version whose update is not in
 // this run does not exist in it.
 struct DraftMemory {
-  Location::Kind kind = Location::arena;  // or variable, captured, feed
+  Location::Kind kind = Location::arena;  // or variable, captured, feed, host
   memory::Category category = memory::Category::temporary;
-  Index index = 0;  // of the variable, captured tensor or feed
+  Index index = 0;  // of the variable, captured tensor, feed or host buffer
   std::size_t bytes = 0;
   Index producer = kNone;  // step that writes version 0
   Index fetch = kNone;     // fetched tensor that this memory is
@@ -75,6 +75,14 @@ struct DraftStep {
   Index inputs = 0, outputs = 0;
   IndexSet unwanted = {};  // outputs that are left out
   Index repeats = kNone;   // fit_arena: step that this one computes again
+};
+
+// A copy of a value to page-locked memory of the host, or back.
+struct DraftMove {
+  Index begin = kNone, end = kNone;  // steps: what follows `end` finds it done
+  Index memory = kNone;              // in the arena: that it reads, or writes
+  Index source = kNone;              // memory that the same value was in before it comes back
+  Index reader = kNone;              // position in the order: comes back before it
 };
 
 struct DraftFetch {
@@ -107,6 +115,7 @@ struct Draft {
   std::vector<Ref<Node>> made;         // resolve: nodes that no user wrote
   std::vector<Index> first_edge;       // add_dependencies: by step, into edges; one more at the end
   std::vector<Index> edges;            // add_dependencies: steps that wait for the step
+  std::vector<DraftMove> moves;        // fit_arena
 
   Index index_of(const Node& node) const noexcept { return of_position[node.number]; }
   const DraftNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
@@ -143,7 +152,8 @@ struct Schedule {
   std::vector<Index> buffer_of;              // find_lifetimes: by memory; kNone: not in the arena
   std::vector<Index> workspace_buffer;       // find_lifetimes: by step
   std::vector<memory::Category> buffer_categories;  // find_lifetimes: by buffer
-  memory::Placement layout;                         // assign_offsets
+  std::vector<memory::Lifetime> host_buffers;       // find_lifetimes: by host buffer
+  memory::Placement layout, host_layout;            // assign_offsets: of the arena, of the host
 };
 
 }  // namespace ebb::detail

@@ -22,9 +22,12 @@ class Exhaustive {
     for (Index v = 0; v < timeline.values.size(); ++v)
       if (timeline.values[v].bytes > 0) bit_of_[v] = bits_++;
     last_use_.assign(timeline.values.size(), 0);
-    for (Index p = 0; p < timeline.steps.size(); ++p)
+    made_.assign(timeline.values.size(), 0);
+    for (Index p = 0; p < timeline.positions(); ++p) {
       for (const Timeline::Read& read : timeline.reads_of(p)) last_use_[read.value] = p + 1;
-    reached_.resize((timeline.steps.size() + 1) << bits_);
+      for (const Index value : timeline.writes_of(p)) made_[value] = p + 1;
+    }
+    reached_.resize((timeline.positions() + 1) << bits_);
   }
 
   // Empty if the bound is too low.
@@ -39,7 +42,7 @@ class Exhaustive {
       const auto [cost, state] = queue_.top();
       queue_.pop();
       if (cost != reached_[state].cost) continue;
-      if (state >> bits_ == timeline_.steps.size()) return turns_to(start, state);
+      if (state >> bits_ == timeline_.positions()) return turns_to(start, state);
       leave(cost, state);
     }
     return {};
@@ -76,6 +79,8 @@ class Exhaustive {
     turn(cost, state, {next, next});
     for (Index s = 0; s < next; ++s)
       if (timeline_.can_repeat(s, next)) turn(cost, state, {s, next});
+    for (Index s = timeline_.positions(); s < timeline_.steps.size(); ++s)
+      if (made_[timeline_.writes_of(s)[0]] <= next) turn(cost, state, {s, next});
   }
 
   // Runs a step; once with all inputs kept, and once for each input whose memory it may have.
@@ -129,6 +134,7 @@ class Exhaustive {
   const std::optional<std::size_t> bytes_;
   std::vector<Index> bit_of_;    // by value; kNone: not in the arena
   std::vector<Index> last_use_;  // by value: position after the last step that reads it
+  std::vector<Index> made_;      // by value: position after the step that writes it
   Index bits_ = 0;
   std::vector<Reached> reached_;  // by state: position and bits
   using Entry = std::pair<Cost, std::size_t>;
@@ -138,7 +144,7 @@ class Exhaustive {
 }  // namespace
 
 std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes) {
-  if (timeline.steps.size() > kMostExhaustive || timeline.values.size() > kMostExhaustive)
+  if (timeline.positions() > kMostExhaustive || timeline.values.size() > kMostExhaustive)
     return std::nullopt;
   return Exhaustive(timeline, bytes).run();
 }

@@ -71,6 +71,13 @@ class Lifetimes {
     for (Index m = 0; m < draft_.memories.size(); ++m)
       if (draft_.memories[m].kind == Location::arena)
         schedule_.buffer_of[m] = schedule_.buffer_of[schedule_.owners[m]];
+    schedule_.host_buffers.clear();
+    for (Index m = 0; m < draft_.memories.size(); ++m)
+      if (const DraftMemory& memory = draft_.memories[m]; memory.kind == Location::host) {
+        const Schedule::Life& life = schedule_.lives[m];
+        schedule_.host_buffers.push_back(
+            {life.first, life.last + 1, profile.rounded(memory.bytes)});
+      }
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const Index s = schedule_.order[now];
       if (schedule_.workspace[s])
@@ -177,6 +184,7 @@ void assign_offsets(Schedule& schedule) {
   constexpr std::size_t kStepsPerBuffer = 10'000, kMostSteps = 2'000'000;
   schedule.layout = memory::place(
       schedule.buffers, {.steps = std::min(kStepsPerBuffer * schedule.buffers.size(), kMostSteps)});
+  schedule.host_layout = memory::place(schedule.host_buffers);
 }
 
 }  // namespace ebb::detail

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/graph/passes/offload.h"
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/timeline.h"
 
@@ -48,6 +49,7 @@ std::size_t variable_bytes(const Draft& draft) {
 memory::Work work_of(const Draft& draft) {
   memory::Work sum;
   for (const DraftStep& step : draft.steps) {
+    if (is_move(*step.node)) continue;  // of its own work Plan::moved_bytes tells
     const memory::Work work = work_of(draft, step);
     sum.products += work.products;
     sum.moved_bytes += work.moved_bytes;
@@ -59,10 +61,17 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   using memory::Category;
   const memory::Profile& profile = draft.runtime->profile();
   memory::Plan plan;
-  plan.nodes = draft.steps.size();
+  plan.page_locked_bytes = schedule.host_layout.total_bytes;
   plan.updates_early = schedule.updates_early;
   plan.work = work_of(draft);
-  for (const DraftStep& step : draft.steps) plan.repeated_nodes += step.repeats != kNone;
+  for (const DraftMove& move : draft.moves) {
+    plan.moved_values += move.source == kNone;
+    plan.moved_bytes += draft.memories[move.memory].bytes;
+  }
+  for (const DraftStep& step : draft.steps) {
+    plan.nodes += !is_move(*step.node);
+    plan.repeated_nodes += step.repeats != kNone;
+  }
 
   hold_variables(draft, plan);
 

@@ -30,7 +30,7 @@ class Recomputation::Search {
 
  public:
   explicit Search(const Timeline& timeline) : timeline_(timeline), uses_(timeline.values.size()) {
-    for (Index p = 0; p < timeline.steps.size(); ++p) {
+    for (Index p = 0; p < timeline.positions(); ++p) {
       for (const Timeline::Read& read : timeline.reads_of(p)) uses_[read.value].push_back(p);
       for (const Index value : timeline.writes_of(p)) uses_[value].push_back(p);
     }
@@ -38,7 +38,7 @@ class Recomputation::Search {
     for (Index v = 0; v < plain_.cuts.size(); ++v)
       if (timeline.values[v].droppable) {
         plain_.cuts[v].push_back(uses_[v].back() + 1);
-        if (timeline.steps[timeline.values[v].producer].until > timeline.values[v].producer + 1)
+        if (timeline.can_repeat(timeline.values[v].producer, uses_[v].front() + 2))
           droppable_.push_back(v);
       }
     evaluate(plain_);
@@ -136,7 +136,7 @@ class Recomputation::Search {
     turns.clear();
     made_.assign(timeline_.values.size(), 0);
     const std::size_t most = kMostTurns * timeline_.steps.size();
-    for (Index p = 0; p < timeline_.steps.size(); ++p) {
+    for (Index p = 0; p < timeline_.positions(); ++p) {
       for (const Timeline::Read& read : timeline_.reads_of(p))
         if (is_dropped(cuts, read.value, made_[read.value], p))
           repeat(cuts, timeline_.values[read.value].producer, p, turns);
@@ -421,7 +421,7 @@ class Recomputation::Search {
       const Index value = droppable_[random_below(droppable_.size())];
       const std::vector<Index>& uses = uses_[value];
       std::size_t at = uses[random_below(uses.size())] + 1;
-      if (random_below(4) == 0) at += random_below(timeline_.steps.size() - at + 1);
+      if (random_below(4) == 0) at += random_below(timeline_.positions() - at + 1);
       std::vector<Index>& cuts = candidate.cuts[value];
       if (!uncut(cuts, static_cast<Index>(at))) cut(cuts, static_cast<Index>(at));
     }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ebb/graph/passes/offload.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
@@ -225,12 +226,27 @@ void measure(const Timeline& timeline, const Turns& turns, Usage& usage) {
   usage.alive.pop_back();
 }
 
-void repeat_steps(Draft& draft, Schedule& schedule, const Turns& turns) {
+namespace {
+
+Index memory_of(const Timeline& timeline, Index value) {
+  const auto at = std::find(timeline.value_of.begin(), timeline.value_of.end(), value);
+  return static_cast<Index>(at - timeline.value_of.begin());
+}
+
+}  // namespace
+
+void repeat_steps(Draft& draft, Schedule& schedule, const Timeline& timeline, const Turns& turns) {
   std::vector<Index> current(draft.memories.size());  // copy that readers find now
   std::iota(current.begin(), current.end(), Index{0});
   const std::vector<DraftOperand> as_written = draft.operands;
   const std::vector<Index> positions = std::exchange(schedule.order, {});
+  Mover mover(draft, schedule.order);
   for (const Turn& turn : turns) {
+    if (turn.step >= timeline.positions()) {
+      const Index memory = memory_of(timeline, timeline.writes_of(turn.step)[0]);
+      current[memory] = mover.bring_back(memory, current[memory]);
+      continue;
+    }
     const Index original = positions[turn.step];
     const Index first = draft.steps[original].first_operand, inputs = draft.steps[original].inputs;
     Index s = original;
@@ -263,6 +279,7 @@ void repeat_steps(Draft& draft, Schedule& schedule, const Turns& turns) {
       draft.memories.push_back(std::move(copy));
     }
   }
+  mover.put_into_order();
 }
 
 }  // namespace ebb::detail

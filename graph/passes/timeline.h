@@ -17,7 +17,7 @@ struct Timeline {
   struct Value {
     std::size_t bytes = 0;       // in the arena; 0 for a fetched tensor
     std::size_t copy_bytes = 0;  // of a copy that a repeated step writes
-    Index producer = kNone;      // position of the step that writes it
+    Index producer = kNone;      // step that makes it again: the one that writes it, or a restore
     bool at_the_end = false;     // a fetch reads it after the last step
     bool droppable = false;
   };
@@ -33,7 +33,8 @@ struct Timeline {
     std::int64_t nanoseconds = 0;
     std::size_t workspace = 0, least_workspace = 0;  // bytes; the least if all it may is destroyed
   };
-  std::vector<Step> steps;
+  std::vector<Step> steps;  // in the schedule; then restores, which run only as repeated steps
+  Index restores = 0;       // each copies a value back from page-locked memory
   std::vector<Value> values;
   std::vector<Read> reads;
   std::vector<Index> writes;    // values
@@ -45,6 +46,7 @@ struct Timeline {
   std::span<const Index> writes_of(Index step) const noexcept {
     return {writes.data() + steps[step].first_write, steps[step].writes};
   }
+  Index positions() const noexcept { return static_cast<Index>(steps.size()) - restores; }
   bool can_repeat(Index step, Index before) const noexcept { return before <= steps[step].until; }
 };
 
@@ -107,8 +109,8 @@ class Recomputation {
 // Empty if no turns keep the bound.
 std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
 
-// Rewrites draft and schedule to run these turns: repeated steps are added to the draft, and their
-// readers read what they write.
-void repeat_steps(Draft& draft, Schedule& schedule, const Turns& turns);
+// Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
+// and their readers read what they write.
+void repeat_steps(Draft& draft, Schedule& schedule, const Timeline& timeline, const Turns& turns);
 
 }  // namespace ebb::detail

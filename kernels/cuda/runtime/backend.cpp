@@ -135,7 +135,9 @@ Status CudaBackend::wait(Stream* stream, Stream* other) noexcept {
 
 Status CudaBackend::synchronise(Stream* stream) noexcept {
   if (const Status status = enter(); !status.ok()) return status;
-  return finish(cuda_stream(stream), nullptr);
+  CudaStream& own = cuda_stream(stream);
+  const cudaError_t error = own.copies().synchronise();
+  return error == cudaSuccess ? finish(own, nullptr) : loss_.lose(error, nullptr);
 }
 
 Status CudaBackend::put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes,

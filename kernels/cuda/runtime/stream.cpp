@@ -25,6 +25,7 @@ CudaStream::CudaStream(std::shared_ptr<Common> common) : common_(std::move(commo
   }
   try {
     bounce_buffer_ = std::make_unique<BounceBuffer>(stream_);
+    copies_ = std::make_unique<CopyStream>(stream_);
     member_ = std::make_unique<memory::cuda::LiveStreams::Member>(common_->streams, stream_);
   } catch (...) {
     close();
@@ -38,6 +39,7 @@ CudaStream::~CudaStream() {
   static_cast<void>(cudaStreamSynchronize(stream_));
   member_.reset();
   bounce_buffer_.reset();
+  copies_.reset();
 #if EBB_HAS_CUDNN
   cudnn_.close();
 #endif

@@ -6,6 +6,7 @@
 
 #include "ebb/allocator/cuda/live_streams.h"
 #include "ebb/kernels/cuda/runtime/bounce_buffer.h"
+#include "ebb/kernels/cuda/runtime/copy_stream.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/stream.h"
 
@@ -51,6 +52,7 @@ class CudaStream final : public DeviceStream {
     awaited_puts_ = puts;
   }
   BounceBuffer& bounce_buffer() noexcept { return *bounce_buffer_; }
+  CopyStream& copies() noexcept { return *copies_; }
 
   // Handles that work in this stream; cuBLASLt gets the stream with each call. Return null and set
   // `problem`, static text, where there is none. The first call is slow and takes device memory.
@@ -81,6 +83,7 @@ class CudaStream final : public DeviceStream {
   CudaEvent event_;
   std::unique_ptr<memory::cuda::LiveStreams::Member> member_;
   std::unique_ptr<BounceBuffer> bounce_buffer_;
+  std::unique_ptr<CopyStream> copies_;
 #if EBB_HAS_CUDNN
   CudnnHandle cudnn_;
 #endif
