@@ -36,7 +36,9 @@ std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const
   constexpr int kTries = 6;
   std::size_t alive_bytes = arena_bytes;
   for (int i = 0; i < kTries; ++i) {
-    const Turns turns = recomputation.fit(alive_bytes, kPlanningTurns >> (i + 2));
+    // Twice as many ways are tried where values can move.
+    const Turns turns =
+        recomputation.fit(alive_bytes, kPlanningTurns >> (i + (timeline.restores > 0 ? 3 : 2)));
     if (turns.empty()) break;
     Fitted fitted = repeated(draft, order, timeline, turns);
     const memory::Placement& layout = fitted.schedule.layout;
@@ -123,9 +125,14 @@ std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes)
     Recomputation recomputation;
   };
   std::deque<Way> ways;
-  for (const Schedule& each : orders)
-    for (Timeline& timeline : with_restores(make_timeline(draft, each), draft.runtime->profile()))
-      ways.emplace_back(each, std::move(timeline));
+  const memory::Profile& profile = draft.runtime->profile();
+  for (const Schedule& each : orders) {
+    Timeline timeline = make_timeline(draft, each);
+    ways.emplace_back(each, timeline);
+    if (profile.link_bytes_per_us == 0) continue;
+    add_restores(timeline, profile);
+    ways.emplace_back(each, std::move(timeline));
+  }
   // The least comes first: whether a budget is refused must not depend on the luck of a search.
   std::optional<Fitted> best;
   for (Way& way : ways) {

@@ -22,11 +22,8 @@ class Exhaustive {
     for (Index v = 0; v < timeline.values.size(); ++v)
       if (timeline.values[v].bytes > 0) bit_of_[v] = bits_++;
     last_use_.assign(timeline.values.size(), 0);
-    made_.assign(timeline.values.size(), 0);
-    for (Index p = 0; p < timeline.positions(); ++p) {
+    for (Index p = 0; p < timeline.positions(); ++p)
       for (const Timeline::Read& read : timeline.reads_of(p)) last_use_[read.value] = p + 1;
-      for (const Index value : timeline.writes_of(p)) made_[value] = p + 1;
-    }
     reached_.resize((timeline.positions() + 1) << bits_);
   }
 
@@ -79,8 +76,8 @@ class Exhaustive {
     turn(cost, state, {next, next});
     for (Index s = 0; s < next; ++s)
       if (timeline_.can_repeat(s, next)) turn(cost, state, {s, next});
-    for (Index s = timeline_.positions(); s < timeline_.steps.size(); ++s)
-      if (made_[timeline_.writes_of(s)[0]] <= next) turn(cost, state, {s, next});
+    for (const Timeline::Value& value : timeline_.values)
+      if (value.restore != kNone && value.producer < next) turn(cost, state, {value.restore, next});
   }
 
   // Runs a step; once with all inputs kept, and once for each input whose memory it may have.
@@ -134,7 +131,6 @@ class Exhaustive {
   const std::optional<std::size_t> bytes_;
   std::vector<Index> bit_of_;    // by value; kNone: not in the arena
   std::vector<Index> last_use_;  // by value: position after the last step that reads it
-  std::vector<Index> made_;      // by value: position after the step that writes it
   Index bits_ = 0;
   std::vector<Reached> reached_;  // by state: position and bits
   using Entry = std::pair<Cost, std::size_t>;

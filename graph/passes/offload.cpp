@@ -176,50 +176,38 @@ bool is_move(const Node& node) noexcept {
   return node.op == &move_out_op || node.op == &move_in_op || node.op == &moved_op;
 }
 
-std::vector<Timeline> with_restores(Timeline timeline, const memory::Profile& profile) {
-  std::vector<Timeline> found;
-  found.reserve(3);  // `plain` stays where it is
-  const Timeline& plain = found.emplace_back(std::move(timeline));
-  if (profile.link_bytes_per_us == 0) return found;
+void add_restores(Timeline& timeline, const memory::Profile& profile) {
   // The longest time between two uses of a value, in which its copies can be hidden.
-  std::vector<std::int64_t> gap(plain.values.size(), 0), used(plain.values.size(), 0);
+  std::vector<std::int64_t> gap(timeline.values.size(), 0), used(timeline.values.size(), 0);
   std::int64_t now = 0;
-  for (Index p = 0; p < plain.steps.size(); ++p) {
-    for (const Timeline::Read& read : plain.reads_of(p))
+  for (Index p = 0; p < timeline.steps.size(); ++p) {
+    for (const Timeline::Read& read : timeline.reads_of(p))
       gap[read.value] = std::max(gap[read.value], now - std::exchange(used[read.value], now));
-    now += plain.steps[p].nanoseconds;
-    for (const Index value : plain.writes_of(p)) used[value] = now;
+    now += timeline.steps[p].nanoseconds;
+    for (const Index value : timeline.writes_of(p)) used[value] = now;
   }
-  const auto is_movable = [&](Index v) {
-    return plain.values[v].droppable && plain.values[v].bytes > 0;
+  const auto is_movable = [](const Timeline::Value& value) {
+    return value.droppable && value.bytes > 0;
   };
-  double all_bytes = 1;
-  for (Index v = 0; v < plain.values.size(); ++v)
-    if (is_movable(v)) all_bytes += static_cast<double>(plain.values[v].bytes);
-  for (const bool moves_all : {false, true}) {
-    Timeline with = plain;
-    for (Index v = 0; v < with.values.size(); ++v) {
-      if (!is_movable(v)) continue;
-      Timeline::Value& value = with.values[v];
-      // All values share the link, each by its bytes.
-      const auto share = static_cast<std::int64_t>(static_cast<double>(now) *
-                                                   static_cast<double>(value.bytes) / all_bytes);
-      const std::int64_t both = 2 * copy_nanoseconds(value.bytes, profile);
-      const std::int64_t cost = std::max(2 * profile.step_ns, both - std::min(gap[v], share));
-      const Timeline::Step& producer = with.steps[value.producer];
-      if (!moves_all && producer.until > value.producer && producer.nanoseconds <= cost) continue;
-      value.producer = static_cast<Index>(with.steps.size());
-      with.steps.push_back({.first_read = static_cast<Index>(with.reads.size()),
-                            .first_write = static_cast<Index>(with.writes.size()),
-                            .writes = 1,
-                            .until = plain.positions(),
-                            .nanoseconds = cost});
-      with.writes.push_back(v);
-      ++with.restores;
-    }
-    if (with.restores > found.back().restores) found.push_back(std::move(with));
+  double all_bytes = 0;
+  for (const Timeline::Value& value : timeline.values)
+    if (is_movable(value)) all_bytes += static_cast<double>(value.bytes);
+  const Index positions = timeline.positions();
+  for (Index v = 0; v < timeline.values.size(); ++v) {
+    Timeline::Value& value = timeline.values[v];
+    if (!is_movable(value)) continue;
+    // All values share the link, each by its bytes.
+    const auto share = static_cast<std::int64_t>(static_cast<double>(now) *
+                                                 static_cast<double>(value.bytes) / all_bytes);
+    const std::int64_t both = 2 * copy_nanoseconds(value.bytes, profile);
+    value.restore = positions + timeline.restores++;
+    timeline.steps.push_back(
+        {.first_write = static_cast<Index>(timeline.writes.size()),
+         .writes = 1,
+         .until = positions,
+         .nanoseconds = std::max(2 * profile.step_ns, both - std::min(gap[v], share))});
+    timeline.writes.push_back(v);
   }
-  return found;
 }
 
 Index Mover::add_step(const OpDef& op, Index from, Index to) {

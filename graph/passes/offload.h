@@ -8,10 +8,9 @@ namespace ebb::detail {
 // Values that are copied to page-locked memory of the host after they are made, dropped, and copied
 // back for a later reader: another way than to compute them again, and without what that reads.
 
-// The timeline as it is and, on a device with a link to the host, with restores: of the values that
-// take less time to copy than to compute again, and of all. Their time is that of both copies, less
-// what other steps can hide.
-std::vector<Timeline> with_restores(Timeline timeline, const memory::Profile& profile);
+// Adds the steps that copy values back, for a device with a link to the host. Their time is that of
+// both copies, less what other steps can hide.
+void add_restores(Timeline& timeline, const memory::Profile& profile);
 
 // Adds moves to a draft whose order is being made anew.
 class Mover {

@@ -38,7 +38,7 @@ class Recomputation::Search {
     for (Index v = 0; v < plain_.cuts.size(); ++v)
       if (timeline.values[v].droppable) {
         plain_.cuts[v].push_back(uses_[v].back() + 1);
-        if (timeline.can_repeat(timeline.values[v].producer, uses_[v].front() + 2))
+        if (timeline.can_repeat(maker(plain_.cuts, v), timeline.values[v].producer + 2))
           droppable_.push_back(v);
       }
     evaluate(plain_);
@@ -125,9 +125,16 @@ class Recomputation::Search {
 
   bool is_dropped(const Cuts& cuts, Index value, Index made, Index at) const {
     for (const Index cut : cuts[value])
-      if (made < cut && cut <= at)
-        return timeline_.can_repeat(timeline_.values[value].producer, at);
+      if (made < cut && cut <= at) return timeline_.can_repeat(maker(cuts, value), at);
     return false;
+  }
+
+  // The step that makes a dropped value again: its restore if there is one, unless the cuts end
+  // with kNone.
+  Index maker(const Cuts& cuts, Index value) const {
+    const Timeline::Value& of = timeline_.values[value];
+    const bool moves = of.restore != kNone && (cuts[value].empty() || cuts[value].back() != kNone);
+    return moves ? of.restore : of.producer;
   }
 
   // Makes the turns that these cuts ask for: each step is repeated just before a reader misses a
@@ -139,7 +146,7 @@ class Recomputation::Search {
     for (Index p = 0; p < timeline_.positions(); ++p) {
       for (const Timeline::Read& read : timeline_.reads_of(p))
         if (is_dropped(cuts, read.value, made_[read.value], p))
-          repeat(cuts, timeline_.values[read.value].producer, p, turns);
+          repeat(cuts, maker(cuts, read.value), p, turns);
       turns.push_back({p, p});
       for (const Index value : timeline_.writes_of(p)) made_[value] = p;
       if (turns.size() > most) return false;
@@ -157,7 +164,7 @@ class Recomputation::Search {
              !is_dropped(cuts, reads[next].value, made_[reads[next].value], before))
         ++next;
       if (next < reads.size()) {
-        stack_.push_back({timeline_.values[reads[next].value].producer, 0});
+        stack_.push_back({maker(cuts, reads[next].value), 0});
         continue;
       }
       Turn turn{at, before};
@@ -257,15 +264,16 @@ class Recomputation::Search {
   // Time to compute a value again at a position, with whatever else is dropped by then.
   std::int64_t cost_of(const Cuts& cuts, Index value, Index at) {
     constexpr std::size_t kMost = 32;
-    std::vector<Index> chain{timeline_.values[value].producer};
+    std::vector<Index> chain{maker(cuts, value)};
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < chain.size() && i < kMost; ++i) {
       cost += timeline_.steps[chain[i]].nanoseconds;
       for (const Timeline::Read& read : timeline_.reads_of(chain[i])) {
         const Index producer = timeline_.values[read.value].producer;
-        if (producer != kNone && is_dropped(cuts, read.value, producer, at) &&
-            std::find(chain.begin(), chain.end(), producer) == chain.end())
-          chain.push_back(producer);
+        if (producer == kNone || !is_dropped(cuts, read.value, producer, at)) continue;
+        if (const Index step = maker(cuts, read.value);
+            std::find(chain.begin(), chain.end(), step) == chain.end())
+          chain.push_back(step);
       }
     }
     return cost;
@@ -304,7 +312,7 @@ class Recomputation::Search {
         if (turns == 0 || !value.droppable) continue;
         const Index at = candidate.turns[gap.from].before + 1;
         const Index reader = candidate.turns[gap.to].before;
-        if (!timeline_.can_repeat(value.producer, reader) ||
+        if (!timeline_.can_repeat(maker(candidate.cuts, gap.value), reader) ||
             std::binary_search(candidate.cuts[gap.value].begin(), candidate.cuts[gap.value].end(),
                                at) ||
             std::find(tried.begin(), tried.end(), std::pair{gap.value, at}) != tried.end())
@@ -353,18 +361,26 @@ class Recomputation::Search {
       }
     std::stable_sort(steps.begin(), steps.end(),
                      [&](Index a, Index b) { return repeated[a] > repeated[b]; });
-    relax(candidate, bytes, steps, effort_ - std::min(effort_, effort));
+    const std::size_t left = effort_ - std::min(effort_, effort);
+    if (timeline_.restores > 0) relax(candidate, bytes, steps, left, true);
+    relax(candidate, bytes, steps, left, false);
   }
 
-  // Tries all at once, then each half, while more than `left` of the effort is left.
+  // Tries all at once, then each half, while more than `left` of the effort is left: keeps the
+  // values, or computes them again in place of a restore.
   void relax(Candidate& candidate, std::size_t bytes, std::span<const Index> steps,
-             std::size_t left) {
+             std::size_t left, bool computes) {
     if (steps.empty() || effort_ <= left) return;
     std::vector<std::pair<Index, std::vector<Index>>> removed;
     for (const Index step : steps)
-      for (const Index value : timeline_.writes_of(step))
-        if (!candidate.cuts[value].empty())
-          removed.emplace_back(value, std::exchange(candidate.cuts[value], {}));
+      for (const Index value : timeline_.writes_of(step)) {
+        if (candidate.cuts[value].empty() || (computes && step < timeline_.positions())) continue;
+        removed.emplace_back(value, candidate.cuts[value]);
+        if (computes)
+          cut(candidate.cuts[value], kNone);
+        else
+          candidate.cuts[value].clear();
+      }
     if (removed.empty()) return;
     const std::int64_t before = candidate.nanoseconds;
     const std::size_t peak_bytes = candidate.peak_bytes;
@@ -374,8 +390,8 @@ class Recomputation::Search {
     candidate.nanoseconds = before;
     candidate.peak_bytes = peak_bytes;
     if (steps.size() == 1) return;
-    relax(candidate, bytes, steps.first(steps.size() / 2), left);
-    relax(candidate, bytes, steps.subspan(steps.size() / 2), left);
+    relax(candidate, bytes, steps.first(steps.size() / 2), left, computes);
+    relax(candidate, bytes, steps.subspan(steps.size() / 2), left, computes);
   }
 
   // Drops a few values more or at other times, keeps others in their place, and takes that if it is
@@ -422,6 +438,7 @@ class Recomputation::Search {
       const std::vector<Index>& uses = uses_[value];
       std::size_t at = uses[random_below(uses.size())] + 1;
       if (random_below(4) == 0) at += random_below(timeline_.positions() - at + 1);
+      if (timeline_.values[value].restore != kNone && random_below(4) == 0) at = kNone;
       std::vector<Index>& cuts = candidate.cuts[value];
       if (!uncut(cuts, static_cast<Index>(at))) cut(cuts, static_cast<Index>(at));
     }

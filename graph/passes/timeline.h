@@ -17,7 +17,8 @@ struct Timeline {
   struct Value {
     std::size_t bytes = 0;       // in the arena; 0 for a fetched tensor
     std::size_t copy_bytes = 0;  // of a copy that a repeated step writes
-    Index producer = kNone;      // step that makes it again: the one that writes it, or a restore
+    Index producer = kNone;      // position of the step that writes it
+    Index restore = kNone;       // step that copies it back from page-locked memory, if it may move
     bool at_the_end = false;     // a fetch reads it after the last step
     bool droppable = false;
   };
@@ -34,7 +35,7 @@ struct Timeline {
     std::size_t workspace = 0, least_workspace = 0;  // bytes; the least if all it may is destroyed
   };
   std::vector<Step> steps;  // in the schedule; then restores, which run only as repeated steps
-  Index restores = 0;       // each copies a value back from page-locked memory
+  Index restores = 0;
   std::vector<Value> values;
   std::vector<Read> reads;
   std::vector<Index> writes;    // values
