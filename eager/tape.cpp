@@ -1,5 +1,6 @@
 #include "ebb/eager/tape.h"
 
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_record.h"
@@ -36,12 +37,7 @@ IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site, bool& los
     if (!is_view_of_leaf(impl.node.get()))
       throw Error(message(op.name, updated_through_another_view(impl.spec), site));
   }
-  if (lost_history && !wants.empty())
-    throw Error(message(op.name,
-                        "an input was computed from a result of a compiled step, which has no "
-                        "history, so that its gradient would be lost; compute the loss inside the "
-                        "step, or detach() the result",
-                        site));
+  if (lost_history && !wants.empty()) refuse_lost_history(op.name, site);
   if (!op.updates.empty() && !wants.empty()) {
     const TensorImpl& target = *inputs[0].tensor->impl();
     if (target.storage->is_state() || is_view_of_leaf(target.node.get())) return {};

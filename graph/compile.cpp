@@ -33,6 +33,13 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
   return limit->bytes_of(runtime.capacity_bytes());
 }
 
+// The first argument that is the same leaf.
+std::size_t first_of(const Tensors& arguments, std::size_t i) noexcept {
+  std::size_t first = 0;
+  while (arguments[first].impl()->node != arguments[i].impl()->node) ++first;
+  return first;
+}
+
 // "argument 2 of 3".
 std::string argument_name(std::size_t i, std::size_t count) {
   return "argument " + std::to_string(i + 1) + " of " + std::to_string(count);
@@ -42,19 +49,21 @@ std::string argument_name(std::size_t i, std::size_t count) {
 
 // Key by which a trace is found again.
 struct CallKey {
-  std::vector<std::int64_t> shapes;  // dtype, rank, sizes and whether it is a leaf, of each tensor
+  // Of each tensor: dtype, rank, sizes, and for a leaf the first argument that is the same one.
+  std::vector<std::int64_t> shapes;
   std::vector<std::shared_ptr<const HostArgument>> others;
 
   CallKey(const CallArguments& arguments, bool records) : others(arguments.others) {
     shapes.push_back(records);
-    for (const Tensor& tensor : arguments.tensors) {
+    for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
+      const Tensor& tensor = arguments.tensors[i];
       const Spec& spec = tensor.impl()->spec;
       shapes.insert(shapes.end(), {static_cast<std::int64_t>(spec.dtype), spec.shape.rank()});
       for (const std::int64_t size : spec.shape.dims()) shapes.push_back(size);
-      shapes.push_back(is_leaf(tensor));
+      shapes.push_back(is_leaf(tensor) ? static_cast<std::int64_t>(first_of(arguments.tensors, i))
+                                       : -1);
     }
-    for (const std::size_t size : arguments.lists)
-      shapes.push_back(static_cast<std::int64_t>(size));
+    shapes.insert(shapes.end(), arguments.lists.begin(), arguments.lists.end());
   }
   bool operator==(const CallKey& other) const {
     return shapes == other.shapes &&
@@ -71,6 +80,7 @@ struct TracedLeaf {
   std::size_t feed = kNowhere;   // of the gradient that it had
   std::size_t fetch = kNowhere;  // of the new gradient; if it is changed and this is kNowhere, it
                                  // has none after the call
+  bool loses_history = false;    // eager would have given the new gradient one
 
   Node& node(const Tensors& arguments) const {
     return *(argument == kNowhere ? tensor : arguments[argument]).impl()->node;
@@ -135,7 +145,10 @@ class Tracer {
       symbolic.push_back(
           graph.placeholder(argument_name(i, arguments_.size()), impl.spec, entry()));
       feed(symbolic.back(), impl.spec.shape);
-      if (tape_mode().records && is_leaf(arguments_[i]))
+      if (!is_leaf(arguments_[i])) continue;
+      if (const std::size_t first = first_of(arguments_, i); first < i)
+        symbolic[i] = symbolic[first];
+      else
         trace_->add_leaf(symbolic.back(), impl.node->extra->tensor.defined());
     }
     draws_ = graph.placeholder("draws", {DType::i64, {kOpen, 2}}, entry());
@@ -227,7 +240,10 @@ class Tracer {
         traced.feed = fed_.size();
         feed(leaf.before, leaf.before.shape());
       }
-      if (leaf.is_changed && leaf.gradient.defined()) traced.fetch = fetch(leaf.gradient);
+      if (leaf.is_changed && leaf.gradient.defined()) {
+        traced.fetch = fetch(leaf.gradient);
+        traced.loses_history = has_history(leaf.gradient);
+      }
       traced_->leaves.push_back(std::move(traced));
     }
     trace_->leaves().clear();
@@ -386,7 +402,11 @@ class CompiledCalls::Impl {
       const Device& there = memory_ ? memory_->device : arguments[0].impl()->storage->device();
       if (!(here == there))
         refuse_argument(" is " + argument.to_string() + ", but this step runs on " + there.name());
-      if (tape_mode().records && (impl.lost_history || (impl.node && !is_leaf(argument))))
+      if (tape_mode().records && impl.lost_history)
+        refuse_argument(
+            " was computed from a result of a compiled step, which has no history, so "
+            "that its gradient would be lost; detach() it");
+      if (tape_mode().records && impl.node && !is_leaf(argument))
         refuse_argument(" is " + argument.to_string() +
                         " with a history, to which no gradient would flow; detach() it, or compute "
                         "it inside the step");
@@ -454,6 +474,7 @@ class CompiledCalls::Impl {
     Executable& executable = *traced.executable;
     const Program& program = executable.program();
 
+    require_apart(program, arguments);
     Tensors fed = arguments;
     for (const TracedLeaf& leaf : traced.leaves) {
       if (leaf.feed == kNowhere) continue;
@@ -496,10 +517,29 @@ class CompiledCalls::Impl {
     executable.bind(memory_->arena, *traced.variables);
     for (const TracedLeaf& leaf : traced.leaves)
       if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
-        Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());
+        Attempt::announce_gradient(Ref<Node>(&node));
     executable.run(memory_->stream.get(), {feeds.data(), feeds.size()}, fetched);
+    for (const TracedLeaf& leaf : traced.leaves)
+      if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
+        Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());
     if (!program.updated_captured.empty()) Attempt::keep();
     return complete(traced, arguments, fetched, std::move(results));
+  }
+
+  // Eager lines would see through an argument what they do to the tensor that they have captured.
+  static void require_apart(const Program& program, const Tensors& arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      for (std::uint32_t c = 0; c < program.captured.size(); ++c) {
+        const Tensor& captured = program.captured[c]->extra->tensor;
+        const Storage* const storage = captured.impl()->storage.get();
+        if (storage != arguments[i].impl()->storage.get()) continue;
+        const bool is_updated = std::ranges::binary_search(program.updated_captured, c);
+        if (is_updated || (is_leaf(captured) && is_leaf(arguments[i]) && tape_mode().records))
+          refuse(kWhat, argument_name(i, arguments.size()) +
+                            " shares memory with a tensor that the function captures and " +
+                            (is_updated ? "updates" : "differentiates") +
+                            "; capture it alone, or pass a clone()");
+      }
   }
 
   static std::size_t count_of_results(const Traced& traced) noexcept {
@@ -517,6 +557,7 @@ class CompiledCalls::Impl {
       if (!leaf.is_changed) continue;
       Node::Extra& extra = *leaf.node(arguments).extra;
       extra.tensor = fetched_at(leaf.fetch);
+      if (leaf.loses_history) extra.tensor.impl()->lost_history = true;
       extra.partial = false;
     }
     for (const TracedResult& result : traced.results) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <functional>
 #include <memory>
@@ -50,7 +51,13 @@ class HostArgumentOf final : public HostArgument {
   explicit HostArgumentOf(const T& value) : value_(value) {}
   bool equals(const HostArgument& other) const override {
     const auto* same = dynamic_cast<const HostArgumentOf*>(&other);
-    return same && value_ == same->value_;
+    if (!same) return false;
+    // Numbers of one bit pattern alone: 1 / x tells -0 from 0, and NaN is found again.
+    if constexpr (std::floating_point<T>)
+      return (value_ == same->value_ && std::signbit(value_) == std::signbit(same->value_)) ||
+             (value_ != value_ && same->value_ != same->value_);
+    else
+      return value_ == same->value_;
   }
 
  private:
@@ -69,16 +76,17 @@ inline constexpr bool kIsTensorList<std::vector<Tensor>> = true;
 // Arguments of one call: all tensors in order, and everything else.
 struct CallArguments {
   Tensors tensors;
-  std::vector<std::size_t> lists;  // number of tensors in each list
+  std::vector<std::int64_t> lists;  // in order: number of tensors in each list, -1 for a tensor
   std::vector<std::shared_ptr<const HostArgument>> others;
 
   template <class T>
   void add(const T& argument) {
     if constexpr (std::same_as<T, Tensor>) {
       tensors.push_back(argument);
+      lists.push_back(-1);
     } else if constexpr (kIsTensorList<T>) {
       for (const Tensor& tensor : argument) tensors.push_back(tensor);
-      lists.push_back(argument.size());
+      lists.push_back(static_cast<std::int64_t>(argument.size()));
     } else {
       using Value = std::conditional_t<std::is_convertible_v<const T&, std::string_view>,
                                        std::string, std::decay_t<T>>;
@@ -169,10 +177,12 @@ class CompiledStep {
   // function and plans its memory; the others run that plan. Calls of several threads take turns.
   //
   // When it throws, the call has not happened: parameters, slots, gradients and random state are as
-  // before. Throws what the function throws while it is traced; Error for an argument that holds
-  // nothing, is symbolic, is on another device than the first call's, or has a history (unless it
-  // is a leaf, or under NoGrad), and if tensors made by the function are still held outside after
-  // it; OutOfMemory.
+  // before. (An index that the function computes and that is out of range is found when it is used,
+  // as in a session: what was updated by then is torn.) Throws what the function throws while it is
+  // traced; Error for an argument that holds nothing, is symbolic, is on another device than the
+  // first call's, or has a history (unless it is a leaf, or under NoGrad), or shares memory with a
+  // tensor that the function captures and updates or differentiates, and if tensors made by the
+  // function are still held outside after it; OutOfMemory.
   template <class... Arguments>
   auto operator()(const Arguments&... arguments) const {
     using Result = ResultOf<Arguments...>;

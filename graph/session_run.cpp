@@ -4,6 +4,7 @@
 #include "ebb/core/base/log.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/trace.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -225,6 +226,7 @@ Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feedi
 Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feeding,
                                    std::span<const Tensor* const> given,
                                    std::shared_ptr<CachedProgram>& plan) {
+  detail::refuse_while_tracing("run", detail::entry());
   InlineVector<const Tensor*, 8> values;
   bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size();
   for (std::size_t i = 0; i < given.size(); ++i) {

@@ -32,6 +32,7 @@ Attempt::~Attempt() {
 void Attempt::note(const Ref<Node>& leaf, bool made) {
   const auto [entry, is_new] = gradients_.try_emplace(leaf.get(), Change{leaf, made});
   if (!is_new && made) entry->second.made = true;
+  entry->second.is_announced = false;
 }
 
 void Attempt::note_update(const Ref<Storage>& state, const memory::Tag& by) {
@@ -64,6 +65,7 @@ void Attempt::take_back_gradients() noexcept {
   for (const auto& [node, change] : gradients_) {
     Node::Extra& extra = *change.leaf->extra;
     if (!extra.tensor.defined()) continue;  // zero_grad() has been called since
+    if (change.is_announced) continue;
     if (change.made) extra.tensor = Tensor();
     extra.partial = !change.made;
   }

@@ -21,6 +21,11 @@ class Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
+  // Makes room for the note of a change that is still to come, which then cannot fail.
+  static void announce_gradient(const Ref<Node>& leaf) {
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
+      attempt->gradients_.try_emplace(leaf.get(), Change{leaf, false, true});
+  }
   // Notes that a backward pass has made the gradient of a leaf, or added to it.
   static void note_gradient(const Ref<Node>& leaf, bool made) {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
@@ -71,7 +76,8 @@ class Attempt {
   };
   struct Change {
     Ref<Node> leaf;
-    bool made;  // there was no gradient before
+    bool made;                  // there was no gradient before
+    bool is_announced = false;  // and nothing has changed
   };
   Attempt* const outer_;
   GeneratorTrial draws_;

@@ -66,23 +66,26 @@ bool reaches_source(const Tensor& output) {
 Tensor Tensor::with_grad(CallSite site) const {
   const detail::CallSiteScope at(site);
   detail::Trace* const trace = detail::tape_mode().trace;
-  const bool is_traced = trace && defined() && is_symbolic();
-  if (!is_traced) concrete(*this, "with_grad");
+  if (!trace || !defined()) concrete(*this, "with_grad");
   if (!is_floating(dtype()))
     detail::refuse("with_grad",
                    "a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
-  if (is_traced) {
-    const Tensor leaf = detach(site);
+  if (trace) {
+    const Tensor leaf = trace->symbolic(*this, "with_grad", site).detach(site);
     trace->add_leaf(leaf, false);
     return leaf;
   }
-  Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
-  auto node =
-      detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());
-  node->outputs.push_back(impl_->spec);
-  node->make_extra().device = device();
-  leaf.impl_->tie(std::move(node), 0);
-  leaf.impl_->is_leaf = true;
+  return detail::make_leaf(*this);
+}
+
+Tensor detail::make_leaf(const Tensor& concrete) {
+  const TensorImpl& of = *concrete.impl();
+  Tensor leaf = make_concrete(of.spec, of.storage, of.offset);
+  auto node = make_ref<Node>(leaf_op, Attributes(), CallSite(), TapeRecord::next_number());
+  node->outputs.push_back(of.spec);
+  node->make_extra().device = of.storage->device();
+  leaf.impl()->tie(std::move(node), 0);
+  leaf.impl()->is_leaf = true;
   return leaf;
 }
 

@@ -32,6 +32,7 @@ void EdgeCollector::note(const Tensor& tensor, bool carries_gradient) {
     if (!made_inside && known_captures_.insert(impl.storage.get()).second)
       captures_.emplace_back(impl.storage, impl.offset);
   }
+  lost_history_ |= carries_gradient && impl.lost_history;
   if (carries_gradient && impl.node && known_.emplace(impl.node.get(), impl.output).second)
     found_.push_back({impl.node, impl.output, impl.spec});
 }
@@ -147,6 +148,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   if (collector.in_graph()) return outputs;
   for (const Tensor& output : outputs) collector.note(output);
   if (collector.found().empty()) return outputs;
+  if (collector.lost_history()) detail::refuse_lost_history("recompute", site);
 
   const auto record = detail::make_ref<detail::TapeRecord>(recompute_op, Attributes(), site);
   for (const EdgeCollector::Found& found : collector.found()) {

@@ -49,6 +49,8 @@ class EdgeCollector {
   void enter(Recorder& graph, CallSite site);
   bool in_graph() const noexcept { return static_cast<bool>(graph_); }
   const std::vector<Found>& found() const noexcept { return found_; }
+  // Whether a gradient would flow into a result of a compiled step, which has no history.
+  bool lost_history() const noexcept { return lost_history_; }
   std::vector<Kept>& captures() noexcept { return captures_; }
 
   EdgeCollector() = default;
@@ -64,6 +66,7 @@ class EdgeCollector {
   std::vector<Kept> captures_;
   std::set<std::pair<const Node*, std::uint32_t>> known_;
   std::unordered_set<const Storage*> known_captures_;
+  bool lost_history_ = false;
   Ref<Recorder> graph_;
 };
 }  // namespace detail

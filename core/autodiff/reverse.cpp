@@ -20,6 +20,14 @@
 
 namespace ebb::detail {
 
+void refuse_lost_history(const char* what, CallSite site) {
+  throw Error(message(what,
+                      "an input was computed from a result of a compiled step, which has no "
+                      "history, so that its gradient would be lost; compute the loss inside the "
+                      "step, or detach() the result",
+                      site));
+}
+
 namespace {
 
 // State of one node during the pass.

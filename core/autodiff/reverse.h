@@ -17,6 +17,9 @@ struct Edge {
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
+// A leaf that shares the memory of a floating tensor, whatever is traced.
+Tensor make_leaf(const Tensor& concrete);
+
 // The edge at which the gradient with respect to a tensor with a history arrives. In a graph, for a
 // tensor that is not state, that is its latest update in place.
 Edge edge_of(const Tensor& tensor);
@@ -48,6 +51,9 @@ void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor
 // scope.
 Tensors gradients_for(const char* what, const Tensor& output, const Tensors& inputs,
                       const BackwardOptions& options = {});
+
+// Throws Error for a loss of what has lost its history in a compiled step.
+[[noreturn]] void refuse_lost_history(const char* what, CallSite site);
 
 // Whether a backward pass that failed left this leaf's gradient incomplete; zero_grad() clears it.
 bool has_partial_gradient(const Tensor& leaf);

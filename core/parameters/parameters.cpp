@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
 #include "ebb/core/ops/update.h"
@@ -186,7 +187,7 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
     tensor.impl()->storage->write(0, spec.bytes(), [&](void* values) {
       detail::draw_initial_values(initializer, state.seed, full, spec, values);
     });
-    if (trained) tensor = tensor.with_grad();
+    if (trained) tensor = detail::make_leaf(tensor);
   }
   (trained ? state.parameters : state.states).add({{full, tensor}});
   return tensor;

@@ -10,7 +10,10 @@ struct DetectNanOptions {
 };
 
 namespace detail {
-inline TapeMode detecting(const DetectNanOptions& options) noexcept {
+void refuse_while_tracing(const char* what, CallSite site);
+
+inline TapeMode detecting(const DetectNanOptions& options, CallSite site) {
+  refuse_while_tracing("DetectNan", site);
   TapeMode mode = tape_mode();
   mode.nan_check = options.infinity ? NanCheck::not_finite : NanCheck::nan;
   return mode;
@@ -22,13 +25,15 @@ inline TapeMode detecting(const DetectNanOptions& options) noexcept {
 // the operator's name and line and the element, and says whether the operator made the NaN or was
 // given it. An update that wrote one has torn its target. Indices and labels on a GPU are checked
 // before they are used; one out of range throws Error, as it always does on the CPU. For debugging:
-// outputs on a GPU are copied to the host, and programs do not run captured.
+// outputs on a GPU are copied to the host, and programs do not run captured. A compiled step is
+// watched from outside: made inside of one, it throws Error.
 //
 //   DetectNan detect;
 //   loss.backward();
 class DetectNan {
  public:
-  explicit DetectNan(DetectNanOptions options = {}) noexcept : scope_(detail::detecting(options)) {}
+  explicit DetectNan(DetectNanOptions options = {}, CallSite site = CallSite::here())
+      : scope_(detail::detecting(options, site)) {}
 
  private:
   detail::TapeModeScope scope_;

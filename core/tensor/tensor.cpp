@@ -172,7 +172,8 @@ Tensor Tensor::from_flags(const std::vector<bool>& values, const Shape& shape, c
   return copy_in(flags.get(), DType::boolean, values.size(), shape, device, site);
 }
 
-// Values of the host enter here and now: while a graph is traced they are constants of it.
+// Values of the host enter here and now: while a function is traced they are constants of its
+// graph, of which each call gets a copy.
 Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                        const Device& device, CallSite site) {
   const Shape filled = fill_open(shape, count);
@@ -184,6 +185,8 @@ Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const
   Tensor tensor = detail::allocate({dtype, filled}, device, detail::tape_mode().category,
                                    detail::tag("from", site));
   tensor.impl()->storage->copy_in(0, values, tensor.bytes());
+  if (const detail::Trace* const trace = detail::tape_mode().trace)
+    return trace->symbolic(tensor, "from", site).clone(site);
   return tensor;
 }
 

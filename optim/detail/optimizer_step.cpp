@@ -106,6 +106,8 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
     else
       any_frozen = true;
   }
+  if (targets.empty() && loss.impl()->lost_history)
+    ebb::detail::refuse_lost_history(what, ebb::detail::entry());
   if (targets.empty() && !any_frozen && !all_frozen)
     fail(what, "the loss, " + loss.to_string() + ", depends on none of the " +
                    std::to_string(entries.size()) + " parameters" +

@@ -179,7 +179,8 @@ TEST_CASE("a compiled step refuses what it could not repeat, with the line") {
   Tensor kept;
   Graph graph;
   const Tensor symbolic = graph.placeholder("x", DType::f32, {4, 6});
-  const Tensor with_history = model.hidden(x) * 2;
+  const Tensor with_history = model.hidden(x) * 2, doubled = symbolic * 2;
+  Session session(graph, {.device = device});
 
   struct Refused {
     std::function<Tensor(const Tensor&)> function;
@@ -204,6 +205,11 @@ TEST_CASE("a compiled step refuses what it could not repeat, with the line") {
        "[tanh] a tensor made by a compiled step is still held"},
       {[&](const Tensor& in) { return add_assign(in, 1), in; }, x, "cannot be updated in place"},
       {[&](const Tensor& in) { return matmul(in, in); }, x, "[matmul]"},
+      {[](const Tensor& in) { return DetectNan(), in; }, x, "[DetectNan]"},
+      {[&](const Tensor& in) {
+         return session.run(doubled, {{symbolic, x}}), in;
+       },
+       x, "[run]"},
       {[&](const Tensor& in) { return in * sum(with_history); }, x, "would freeze"},
       {[&](const Tensor& in) { return sgd.minimize(sum(in), model.params), in; }, x,
        "depends on none of the"},
@@ -237,12 +243,90 @@ TEST_CASE("using a compiled result in a loss is an error, and detach() makes it 
   CHECK_ERROR_HERE(loss_of(x).backward(), Error, "result of a compiled step");
   CHECK_ERROR_HERE((loss_of(x) * 2 + 1).backward(), Error, "result of a compiled step");
   CHECK_ERROR_HERE(model.out(features(x)), Error, "result of a compiled step");
-  CHECK_ERROR(loss_of(features(x)), Error, "with a history");
+  CHECK_ERROR(loss_of(features(x)), Error, "has no history");
+  CHECK_ERROR(recompute([&](const Tensor& in) { return model.out(in); }, features(x)), Error,
+              "result of a compiled step");
+  Tensor made;
+  const auto captures = compile([&](const Tensor& in) { return mean(model.out(made) * in); });
+  made = features(x);
+  CHECK_ERROR(captures(Tensor::full({}, 1, DType::f32, device)), Error,
+              "result of a compiled step");
+  const Tensor leaf = Tensor::from({2.f, 3.f}).with_grad();
+  compile([&] { sum(leaf * leaf).backward({.create_graph = true}); })();
+  const Tensor gradient = leaf.grad();
+  leaf.zero_grad();
+  CHECK_ERROR(sum(square(gradient)) + sum(leaf), Error, "result of a compiled step");
   mean(model.out(features(x).detach())).backward();
   mean(model.out(doubled(features(x).detach()))).backward();  // doubled() reads no leaf
   const NoGrad no_grad;
   CHECK_NOTHROW(model.out(features(x)));
 }
+
+TEST_CASE("tensors that stand twice, constants and leaves made inside are what they are in eager") {
+  const Tensor base = Tensor::from({1.f, 2.f}), other = Tensor::from({5.f, 7.f});
+  Tensor w;
+  const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> all = {
+      [](const Tensor& a, const Tensor& b) {
+        const Tensor loss = sum(square(a) * b);
+        loss.backward();
+        return loss.detach();
+      },
+      [](const Tensor& a, const Tensor& b) {
+        const Tensor kept = Tensor::from({1.f, 1.f});
+        return add_assign(kept, a * b), kept.clone();
+      },
+      [&](const Tensor& a, const Tensor& b) {
+        const Tensor leaf = base.with_grad();
+        sum(leaf * square(a) * b).backward();
+        return leaf.grad() + 0;
+      },
+      [](const Tensor& a, const Tensor& b) {
+        const Tensor before = a.grad().defined() ? a.grad() * 2 : b;
+        return a.zero_grad(), before;
+      },
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const bool is_twice : {true, false}) {
+      CAPTURE(i, is_twice);
+      const auto values_of = [&](const auto& call) {
+        w = base.with_grad();
+        std::vector<float> values;
+        for (int n = 0; n < 3; ++n) {
+          const Tensor result = call(w, is_twice ? w : other);
+          for (const Tensor& each : {result, w.grad()})
+            if (each.defined())
+              for (const float value : each.to_vector<float>()) values.push_back(value);
+        }
+        return values;
+      };
+      const auto step = compile(all[i]);
+      CHECK(values_of(step) == values_of(all[i]));
+      CHECK(step.plans() <= 2);
+    }
+
+  const Tensor state = Tensor::from({2.f, 3.f});
+  const auto updates = compile([&](const Tensor& a) { return assign(state, state * 10), sum(a); });
+  CHECK_ERROR(updates(state), Error, "captures and updates");
+  CHECK(state.to_vector<float>() == std::vector<float>{2, 3});
+  w = base.with_grad();
+  const auto differentiates =
+      compile([&](const Tensor& a) { return sum(square(a) * w).backward(); });
+  CHECK_ERROR(differentiates(w), Error, "captures and differentiates");
+
+  const auto lists = compile([](const auto& a, const auto& b) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(a)>, Tensor>)
+      return a - b[0] - b[1];
+    else
+      return a[0] + a[1] + b;
+  });
+  CHECK(lists(other, Tensors{base, base}).to_vector<float>() == std::vector<float>{3, 3});
+  CHECK(lists(Tensors{base, base}, other).to_vector<float>() == std::vector<float>{7, 11});
+  const auto over = compile([](const Tensor& a, float b) { return a / b; });
+  for (const float b : {0.f, -0.f, std::nanf(""), std::nanf("")})
+    CHECK(std::signbit(over(base, b)[0].item<float>()) == std::signbit(base[0].item<float>() / b));
+  CHECK(over.plans() == 3);
+}
+
 TEST_CASE("a call that is refused has not happened, and the next goes on") {
   const Device device = Device::cpu();
   const Loop& loop = loops().back();
@@ -283,6 +367,16 @@ TEST_CASE("a call that is refused has not happened, and the next goes on") {
     for (const auto& [name, bytes] : plain)
       if (name.starts_with("end ")) CHECK(refused.at(name) == bytes);
   }
+
+  const Tensor leaf = Tensor::full({2}, 3).with_grad();
+  sum(leaf).backward();
+  const auto adds = compile([&](const Tensor& x) { sum(log(x) * leaf).backward(); });
+  {
+    const DetectNan detect;
+    CHECK_THROWS_AS(adds(Tensor::full({2}, -1)), NotANumber);
+  }
+  adds(Tensor::full({2}, 1));
+  CHECK(leaf.grad().to_vector<float>() == std::vector<float>{1, 1});
 }
 
 TEST_CASE("a plan is kept for each set of arguments, the least recently used goes") {
