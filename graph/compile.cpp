@@ -296,6 +296,7 @@ class CompiledCalls::Impl {
       plans_.splice(plans_.begin(), plans_, found);
       return execute(*plans_.front(), arguments.tensors);
     }
+    const Attempt declarations;  // of the function are taken back if it is refused
     Plans made = trace(key, arguments.tensors, function);
     try {
       Tensors results = execute(*made.front(), arguments.tensors);
@@ -522,8 +523,9 @@ class CompiledCalls::Impl {
     for (const TracedLeaf& leaf : traced.leaves)
       if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
         Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());
+    results = complete(traced, arguments, fetched, std::move(results));
     if (!program.updated_captured.empty()) Attempt::keep();
-    return complete(traced, arguments, fetched, std::move(results));
+    return results;
   }
 
   // Eager lines would see through an argument what they do to the tensor that they have captured.
@@ -578,16 +580,19 @@ CompiledCalls::CompiledCalls(const CompileOptions& options, CallSite site)
     : impl_(std::make_shared<Impl>(options, site)) {}
 
 // Each call holds the step: a function called when memory is short may drop the caller's handle.
+std::shared_ptr<CompiledCalls::Impl> CompiledCalls::impl() const {
+  if (!impl_) refuse(kWhat, "this compiled step has been moved to another");
+  return impl_;
+}
+
 Tensors CompiledCalls::run(const CallArguments& arguments, const Function& function) const {
-  const std::shared_ptr<Impl> impl = impl_;
-  return impl->run(arguments, function);
+  return impl()->run(arguments, function);
 }
 memory::Plan CompiledCalls::plan(const CallArguments& arguments, const Function& function) const {
-  const std::shared_ptr<Impl> impl = impl_;
-  return impl->plan(arguments, function);
+  return impl()->plan(arguments, function);
 }
-memory::Breakdown CompiledCalls::memory() const { return impl_->memory(); }
-memory::Stats CompiledCalls::stats() const { return impl_->stats(); }
-std::size_t CompiledCalls::plans() const { return impl_->plans(); }
+memory::Breakdown CompiledCalls::memory() const { return impl()->memory(); }
+memory::Stats CompiledCalls::stats() const { return impl()->stats(); }
+std::size_t CompiledCalls::plans() const { return impl()->plans(); }
 
 }  // namespace ebb::detail

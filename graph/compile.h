@@ -24,7 +24,7 @@ struct CompileOptions {
   // capacity). Parameters, slots, arguments and results are the device's.
   std::optional<memory::Limit> memory_limit = {};
   // Most bytes that the step's pool may reserve, like memory_limit; each plan is made to keep to it
-  // (memory::PlanOptions). A call that cannot throws Error with the least budget that would do.
+  // (memory::PlanOptions), unless passes are off. A call that cannot throws Error with the least budget that would do.
   std::optional<memory::Limit> budget = {};
   // The tensor arguments, counted from 0, that have a row for each sample of the batch: a budget
   // may cut their leading axis into micro-batches (memory::PlanOptions). Tensors of a list count
@@ -157,7 +157,8 @@ class CompiledCalls {
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl() const;
+  std::shared_ptr<Impl> impl_;  // null: moved from
 };
 
 // Whether compile() traces a function on this thread.

@@ -116,8 +116,8 @@ class Attempt {
 //   set_trainable() is undone.
 //
 // A completed step of an optimizer or of a MovingAverage stays, with all draws, declarations and
-// writes before it. Loads and runs of sessions stay too: they need no attempt(), since one that
-// fails changes nothing. Attempts nest.
+// writes before it. Loads, runs of sessions and calls of compiled steps stay too: they need no
+// attempt(), since one that fails changes nothing. Attempts nest.
 template <class Step>
 decltype(auto) attempt(Step&& step) {
   detail::Attempt scope;

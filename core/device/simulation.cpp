@@ -20,7 +20,8 @@ std::uint64_t given_element(DType dtype, double value) noexcept {
 // One name for one file, however the program spells it.
 std::string absolute(const std::string& file) {
   std::error_code none;
-  const std::filesystem::path path = std::filesystem::weakly_canonical(file, none);
+  const std::filesystem::path path =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(file), none);
   return none ? file : path.string();
 }
 

@@ -98,8 +98,8 @@ void Plan::write_graphviz(const std::string& path, CallSite site) const {
     if (s > 0) text << "  s" << s - 1 << " -> s" << s << " [style=invis];\n";
     for (const PlanDetails::Operand& read : step.reads) {
       if (read.buffer == PlanDetails::kNowhere) {
-        text << "  " << quoted(read.name) << " [shape=ellipse];\n  " << quoted(read.name) << " -> s"
-             << s << ";\n";
+        const std::string tensor = quoted("tensor " + read.name);  // apart from steps
+        text << "  " << tensor << " [shape=ellipse];\n  " << tensor << " -> s" << s << ";\n";
       } else if (writer[read.buffer] != PlanDetails::kNowhere) {
         text << "  s" << writer[read.buffer] << " -> s" << s
              << " [label=" << quoted(name_of(read) + ": " + figure(of.buffers[read.buffer].bytes))
@@ -110,7 +110,7 @@ void Plan::write_graphviz(const std::string& path, CallSite site) const {
       if (write.buffer != PlanDetails::kNowhere)
         writer[write.buffer] = s;
       else
-        text << "  s" << s << " -> " << quoted(write.name) << ";\n";
+        text << "  s" << s << " -> " << quoted("tensor " + write.name) << ";\n";
   }
   text << "}\n";
   ebb::detail::OutputFile file(path);

@@ -12,6 +12,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/tensor/read.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/core/tensor/trace.h"
@@ -107,9 +108,16 @@ Tensor Tensor::to(const Device& device, CallSite site) const& {
                         "would move a tensor from " + here.name() + " to " + device.name() +
                             " within a compiled step, which runs on one device",
                         site));
-  if (here.is_simulated() && !device.is_simulated())
-    throw SimulatedRead(message(
-        "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(), site));
+  if (here.is_simulated() && !device.is_simulated()) {  // values that a prediction gives, if any
+    detail::require_readable(*impl_, "to", site);
+    Tensor given = detail::allocate(impl_->spec, device, detail::tape_mode().category,
+                                    detail::tag("to", site));
+    given.impl()->storage->write(0, bytes(), [&](void* values) {
+      detail::copy_elements(*impl_, 0, static_cast<std::size_t>(impl_->spec.shape.elements()),
+                            values, "to", site);
+    });
+    return given;
+  }
   const Input input(*this);
   return std::move(detail::run_now(to_op, {&input, 1}, {}, site, {}, &device)[0]);
 }

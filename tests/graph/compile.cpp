@@ -370,12 +370,20 @@ TEST_CASE("a call that is refused has not happened, and the next goes on") {
 
   const Tensor leaf = Tensor::full({2}, 3).with_grad();
   sum(leaf).backward();
-  const auto adds = compile([&](const Tensor& x) { sum(log(x) * leaf).backward(); });
+  auto adds = compile([&](const Tensor& x) { sum(log(x) * leaf).backward(); });
   {
     const DetectNan detect;
     CHECK_THROWS_AS(adds(Tensor::full({2}, -1)), NotANumber);
   }
-  adds(Tensor::full({2}, 1));
+  Parameters declared(device, Seed{1});
+  const auto fails = compile([&](const Tensor& x) {
+    return matmul(declared.declare("w", {2}, initializers::zeros()) * x, x);
+  });
+  CHECK_ERROR(fails(Tensor::full({2}, 1)), Error, "[matmul]");
+  CHECK(declared.entries().empty());
+  auto moved = std::move(adds);
+  CHECK_ERROR(adds.plans(), Error, "moved");
+  moved(Tensor::full({2}, 1));
   CHECK(leaf.grad().to_vector<float>() == std::vector<float>{1, 1});
 }
 

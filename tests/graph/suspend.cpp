@@ -95,8 +95,7 @@ TEST_CASE("a run that takes no arena finds its variables wherever a resume has p
   const Parameters parameters(graph);
   const Tensor w = parameters.declare("w", {1 << 10}, initializers::constant(1));
   const Tensor twice = w * 2;
-  for (const Device& device :
-       {without_ranges(false), without_ranges(), Device::cpu()}) {
+  for (const Device& device : {without_ranges(false), without_ranges(), Device::cpu()}) {
     CAPTURE(device.name());
     if (!device.runtime().profile().captures_programs)
       CHECK(graph.plan({twice}, {}, device).arena_bytes == 0);
