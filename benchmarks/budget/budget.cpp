@@ -1,7 +1,7 @@
 // The memory and time of MLP, LSTM, GPT-2- and ResNet-shaped training steps: eager, eager with
-// recompute() over equal segments of layers, as a graph without a budget, at half and three
-// quarters of the way to the least budget and at it, and compiled. Beside each budget, the best
-// that segments do within it (checkpoint_sequential in PyTorch).
+// recompute() over equal segments of layers but the last, as a graph without a budget, at half and
+// three quarters of the way to the least budget and at it, and compiled. Beside each budget, the
+// best that segments do within it (checkpoint_sequential in PyTorch).
 //
 //   benchmark_budget [--model NAME...] [--layers N] [--device NAME] [--json FILE]
 //   benchmark_budget --constants

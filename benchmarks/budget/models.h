@@ -12,31 +12,27 @@ namespace ebb {
 
 using Layers = std::vector<std::function<Tensor(Tensor)>>;
 
-// With segments, the layers are cut into as many equal parts, each of which is computed again in
-// the backward pass.
+// With segments, the layers are cut into as many equal parts, which are computed again in the
+// backward pass.
 struct Model {
   Spec x, y;
   std::function<Tensor(const Tensor& x, const Tensor& y, int segments)> loss;
 };
 
+// The last segment takes what is left over and is not computed again, as in checkpoint_sequential.
 inline Tensor run_layers(const Layers& layers, Tensor x, int segments) {
-  if (segments == 0) {
-    for (const auto& layer : layers) x = layer(x);
-    return x;
-  }
-  const auto count = static_cast<std::ptrdiff_t>(layers.size());
-  for (std::ptrdiff_t s = 0; s < segments; ++s) {
-    const Layers part(layers.begin() + s * count / segments,
-                      layers.begin() + (s + 1) * count / segments);
+  const auto run = [](const Layers& part, Tensor value) {
+    for (const auto& layer : part) value = layer(value);
+    return value;
+  };
+  const std::ptrdiff_t size =
+      segments == 0 ? 0 : static_cast<std::ptrdiff_t>(layers.size()) / segments;
+  auto first = layers.begin();
+  for (int s = 1; s < segments; ++s, first += size)
     x = recompute(
-        [part](const Tensor& of) {
-          Tensor value = of;
-          for (const auto& layer : part) value = layer(value);
-          return value;
-        },
+        [part = Layers(first, first + size), run](const Tensor& value) { return run(part, value); },
         x);
-  }
-  return x;
+  return run(Layers(first, layers.end()), x);
 }
 
 inline Model make_mlp(const Parameters& params, int count) {

@@ -44,8 +44,8 @@ std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const
     const memory::Placement& layout = fitted.schedule.layout;
     if (layout.total_bytes <= arena_bytes) return fitted;
     const std::size_t over = layout.total_bytes - arena_bytes;
-    if (layout.lower_bound_bytes > alive_bytes || over > alive_bytes) break;
-    alive_bytes -= over;
+    if (layout.lower_bound_bytes > alive_bytes || over > layout.lower_bound_bytes) break;
+    alive_bytes = std::min(alive_bytes, layout.lower_bound_bytes) - over;
   }
   return std::nullopt;
 }
@@ -115,7 +115,7 @@ Schedule best_schedule(const Draft& draft, bool passes) {
 }
 
 std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
-  std::vector<Schedule> orders{order(draft, false), order(draft, true)};
+  std::vector<Schedule> orders{order(draft, false, true), order(draft, true, true)};
   if (orders[1].order == orders[0].order) orders.pop_back();
   struct Way {
     Way(const Schedule& order, Timeline timeline)

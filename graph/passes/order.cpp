@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -71,6 +72,18 @@ bool updates_state(const Draft& draft, const DraftStep& step) {
   return true;
 }
 
+// Whether a step updates state with what a step of the forward pass makes beside other values, as
+// batch_norm makes its running statistics.
+bool takes_by_product(const Draft& draft, const DraftStep& step) {
+  if (!updates_state(draft, step)) return false;
+  return std::ranges::any_of(draft.inputs_of(step), [&](const DraftOperand& input) {
+    if (input.value.memory == kNone) return false;
+    const Index producer = draft.memories[input.value.memory].producer;
+    return producer != kNone && draft.steps[producer].outputs > 1 &&
+           draft.steps[producer].node->category != memory::Category::gradient;
+  });
+}
+
 // Steps to run as early as possible: updates of state, and the scalars made of scalars alone that
 // they wait for (counts, rates, whether an accumulated update is due).
 std::vector<bool> urgent_steps(const Draft& draft, const std::vector<Index>& order) {
@@ -92,13 +105,18 @@ std::vector<bool> urgent_steps(const Draft& draft, const std::vector<Index>& ord
 
 }  // namespace
 
-Schedule order(const Draft& draft, bool updates_early) {
+Schedule order(const Draft& draft, bool updates_early, bool by_products_late) {
   Schedule schedule;
   schedule.updates_early = updates_early;
   schedule.order = sorted(draft, [](Index s) { return s; });
-  if (!updates_early) return schedule;
-  const std::vector<bool> urgent = urgent_steps(draft, schedule.order);
-  schedule.order = sorted(draft, [&](Index s) { return urgent[s] ? 0 : s; });
+  if (!updates_early && !by_products_late) return schedule;
+  std::vector<bool> urgent(draft.steps.size(), false);
+  if (updates_early) urgent = urgent_steps(draft, schedule.order);
+  const auto last = static_cast<Index>(draft.steps.size());
+  schedule.order = sorted(draft, [&](Index s) {
+    if (by_products_late && takes_by_product(draft, draft.steps[s])) return last;
+    return urgent[s] ? 0 : s;
+  });
   return schedule;
 }
 

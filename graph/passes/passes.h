@@ -32,9 +32,10 @@ void resolve(Draft& draft);
 void add_dependencies(Draft& draft);
 
 // Orders steps as in the program, as far as the edges allow, or (improves) with each update of
-// state as early as possible. Throws Error if the edges make a circle: a backward pass needs a
-// version that another of its inputs has overwritten.
-Schedule order(const Draft& draft, bool updates_early);
+// state as early as possible. With `by_products_late`, updates with what a forward step makes
+// beside other values come last: before them, the step can still be repeated. Throws Error if the
+// edges make a circle: a backward pass needs a version that another of its inputs has overwritten.
+Schedule order(const Draft& draft, bool updates_early, bool by_products_late = false);
 
 // The question to a step's rules; `inputs` and `outputs` hold the shapes.
 MemoryQuery query_of(const Draft& draft, const DraftStep& step, Specs& inputs, Specs& outputs);
