@@ -438,6 +438,7 @@ class Recomputation::Search {
           turns.insert(turns.begin() + at, made.begin(), made.end());
       }
     }
+    moves_ = true;
   }
 
   void insert(Turns& turns, std::size_t at, Index step) const {
