@@ -198,7 +198,7 @@ struct TrainingProgram {
 struct Trained {
   std::vector<double> values;  // losses, parameters, slots
   std::size_t training_peak_bytes = 0, peak_bytes = 0, total_bytes = 0, left_bytes = 0;
-  std::size_t least_budget = 0;
+  std::size_t least_budget = 0, page_locked_bytes = 0;
   memory::Plan plan;
   memory::Stats session;
 };
@@ -234,7 +234,10 @@ Trained train(const TrainingProgram& program, const Device& device, InMode::Kind
     Tensors results;
     for (int i = 0; i < kSteps; ++i) {
       results.push_back(step(program.samples(i, device))[0]);
-      if (as_graph && i == 0) outcome.session = mode.session().stats();
+      if (as_graph && i == 0) {
+        outcome.session = mode.session().stats();
+        outcome.page_locked_bytes = mode.session().memory().page_locked_bytes;
+      }
     }
     outcome.training_peak_bytes = bytes.peak();
     for (const auto& [name, value] : mode.values()) results.push_back(value);
@@ -258,7 +261,7 @@ bool equal_bits(const Trained& a, const Trained& b) {
 
 TEST_CASE("random programs give the same bits in both modes, and take what plan and twin say") {
   const Device cpu = Device::cpu();
-  std::size_t repeated_nodes = 0, cut_programs = 0;
+  std::size_t repeated_nodes = 0, cut_programs = 0, moved_values = 0;
   for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
     CAPTURE(seed);
     const TrainingProgram program(seed);
@@ -300,6 +303,8 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
       REQUIRE(fitted.session.reserved.peak <= budget);
       repeated_nodes += fitted.plan.repeated_nodes;
       cut_programs += is_cut;
+      moved_values += fitted.plan.moved_values;
+      REQUIRE(fitted.page_locked_bytes == fitted.plan.page_locked_bytes);
     }
 
     const Poisoned poisoned;
@@ -312,6 +317,7 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
   if (!has_small_pages(__FILE__, __LINE__)) return;
   CHECK(repeated_nodes > program_count() / 3);
   CHECK(cut_programs > program_count() / 30);
+  if (cpu.runtime().profile().link_bytes_per_us > 0) CHECK(moved_values > program_count() / 3);
 }
 
 }  // namespace ebb::tests
