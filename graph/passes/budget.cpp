@@ -25,8 +25,7 @@ Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& time
   repeat_steps(fitted.draft, fitted.schedule, timeline, turns);
   find_lifetimes(fitted.draft, fitted.schedule, true);
   assign_offsets(fitted.schedule);
-  for (const Turn& turn : turns)
-    if (turn.is_repeated()) fitted.nanoseconds += timeline.steps[turn.step].nanoseconds;
+  fitted.nanoseconds = extra_nanoseconds(timeline, turns);
   return fitted;
 }
 

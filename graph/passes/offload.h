@@ -9,7 +9,7 @@ namespace ebb::detail {
 // back for a later reader: another way than to compute them again, and without what that reads.
 
 // Adds the steps that copy values back, for a device with a link to the host. Their time is that of
-// both copies, less what other steps can hide.
+// both copies.
 void add_restores(Timeline& timeline, const memory::Profile& profile);
 
 // Adds moves to a draft whose order is being made anew.

@@ -154,6 +154,16 @@ Timeline make_timeline(const Draft& draft, const Schedule& schedule) {
   return Builder(draft, schedule).build();
 }
 
+std::int64_t extra_nanoseconds(const Timeline& timeline, const Turns& turns) {
+  std::int64_t sum = 0, hidden = 0;
+  for (const Turn& turn : turns) {
+    if (!turn.is_repeated()) continue;
+    sum += timeline.steps[turn.step].nanoseconds;
+    hidden += timeline.steps[turn.step].hidden_nanoseconds;
+  }
+  return sum - std::min(hidden, timeline.hidden_nanoseconds);
+}
+
 void measure(const Timeline& timeline, const Turns& turns, Usage& usage) {
   struct Copy {
     std::size_t bytes = 0;

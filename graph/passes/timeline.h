@@ -31,10 +31,12 @@ struct Timeline {
     Index first_write = 0, writes = 0;
     Index until = 0;  // last position before which the step may be repeated; 0: never
     std::int64_t nanoseconds = 0;
+    std::int64_t hidden_nanoseconds = 0;             // of a restore: most that other steps can hide
     std::size_t workspace = 0, least_workspace = 0;  // bytes; the least if all it may is destroyed
   };
   std::vector<Step> steps;  // in the schedule; then restores, which run only as repeated steps
   Index restores = 0;
+  std::int64_t hidden_nanoseconds = 0;  // most that other steps can hide of all restores
   std::vector<Value> values;
   std::vector<Read> reads;
   std::vector<Index> writes;    // values
@@ -78,6 +80,9 @@ memory::Work work_of(const Draft& draft, const DraftStep& step);
 memory::Work work_of(const Draft& draft);  // of all steps
 // Time estimated from the constants of the profile.
 std::int64_t estimated_nanoseconds(const memory::Work& work, const memory::Profile& profile);
+
+// Time of the repeated steps, less what other steps can hide.
+std::int64_t extra_nanoseconds(const Timeline& timeline, const Turns& turns);
 
 // Measures turns. Equals the lower bound of the schedule that they make.
 void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
