@@ -1,6 +1,7 @@
 #include "ebb/core/memory/place_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -45,21 +46,22 @@ std::vector<Indices> neighbours_of(std::span<const Lifetime> buffers) {
   return neighbours;
 }
 
-// Tries all placements in which each buffer lies at 0 or on another, in the order of their offsets
-// (MiniMalloc: Moffitt, ASPLOS 2023).
-class Exhaustive {
+// Places one buffer after another, each at 0 or on its neighbours, and goes back where the rest
+// cannot fit any more.
+class Stacking {
  public:
-  // Of buffers that could be next, those that come first in the order of `buffers` are tried first.
-  explicit Exhaustive(std::span<const Lifetime> buffers)
+  // Of buffers that could be next, those that come first in `buffers` are tried first.
+  explicit Stacking(std::span<const Lifetime> buffers)
       : buffers_(buffers),
         neighbours_(neighbours_of(buffers)),
-        lows_(buffers.size(), 0),
-        offsets_(buffers.size(), kNowhere) {
-    // The sets of buffers alive when one begins suffice, and of these the ones before an end.
+        lows_(buffers.size()),
+        offsets_(buffers.size()) {
+    // Of the sets of buffers alive when one begins, those before an end contain all others.
     Indices alive;
+    std::size_t sum = 0;
     const auto keep = [&] {
-      if (!alive.empty()) cliques_.push_back(alive);
-      work_ += alive.size();
+      sum += alive.size();
+      cliques_.push_back(alive);
     };
     for (const std::uint32_t b : by_first(buffers)) {
       const auto over = [&](auto other) { return buffers[other].end <= buffers[b].first; };
@@ -68,68 +70,140 @@ class Exhaustive {
       alive.push_back(b);
     }
     keep();
+    work_ = 1 + sum / 16;  // looking at them in order is quick
+    heights_.resize(cliques_.size());
+    rests_.resize(cliques_.size());
   }
 
-  enum class Outcome { found, impossible, unknown };
-
-  // Takes its work from `steps`.
-  Outcome fit_below(std::size_t end, std::size_t& steps) {
-    end_ = end;
-    std::fill(lows_.begin(), lows_.end(), 0);
-    std::fill(offsets_.begin(), offsets_.end(), kNowhere);
-    trail_.clear();
-    if (place_rest(buffers_.size(), 0, 0, steps)) return Outcome::found;
-    return steps > 0 ? Outcome::impossible : Outcome::unknown;
+  // These take their work from `steps`, and have failed for good if some are left.
+  // Tries all placements, in the order of offsets (MiniMalloc: Moffitt, ASPLOS 2023).
+  bool fit_below(std::size_t end, std::size_t& steps) {
+    begin(end);
+    return place_higher(buffers_.size(), 0, 0, steps);
+  }
+  // Fills valleys, where the buffers alive end lower than before and after. Finds placements
+  // without gaps soon, and overlooks others.
+  bool fill_below(std::size_t end, std::size_t& steps) {
+    for (std::size_t tries = 8 * buffers_.size() * work_; steps > 0;) {
+      std::size_t left = std::min(steps, tries);
+      steps -= left;
+      begin(end);
+      if (fill_valleys(buffers_.size(), left)) return true;
+      if (left > 0) return false;
+    }
+    return false;
   }
 
   const std::vector<std::size_t>& offsets() const noexcept { return offsets_; }
 
  private:
+  void begin(std::size_t end) {
+    end_ = end;
+    std::fill(lows_.begin(), lows_.end(), 0);
+    std::fill(offsets_.begin(), offsets_.end(), kNowhere);
+    trail_.clear();
+  }
+
+  // Places b, then `the_rest`. Takes b away again if that fails.
+  template <class Rest>
+  bool place(std::uint32_t b, std::size_t at, const Rest& the_rest) {
+    const std::size_t top = at + buffers_[b].bytes, trail = trail_.size();
+    offsets_[b] = at;
+    for (const std::uint32_t other : neighbours_[b])
+      if (offsets_[other] == kNowhere && lows_[other] < top) {
+        trail_.emplace_back(other, lows_[other]);
+        lows_[other] = top;
+      }
+    if (the_rest()) return true;
+    offsets_[b] = kNowhere;
+    for (; trail_.size() > trail; trail_.pop_back())
+      lows_[trail_.back().first] = trail_.back().second;
+    return false;
+  }
+
   // All that follow lie at `floor`, where buffer `last` is, or higher.
-  bool place_rest(std::size_t left, std::size_t floor, std::uint32_t last, std::size_t& steps) {
+  bool place_higher(std::size_t left, std::size_t floor, std::uint32_t last, std::size_t& steps) {
     if (left == 0) return true;
     steps -= std::min(steps, work_);
     if (steps == 0) return false;
     std::size_t lowest_top = kNowhere;
     for (const Indices& clique : cliques_) {
-      std::size_t low = kNowhere, bytes = 0;
+      std::size_t low = kNowhere, rest = 0;
       for (const std::uint32_t b : clique) {
         if (offsets_[b] != kNowhere) continue;
         const std::size_t at = std::max(lows_[b], floor);
         low = std::min(low, at);
         lowest_top = std::min(lowest_top, at + buffers_[b].bytes);
-        bytes += buffers_[b].bytes;
+        rest += buffers_[b].bytes;
       }
-      if (bytes > 0 && low + bytes > end_) return false;
+      if (rest > 0 && low + rest > end_) return false;
     }
-    for (std::uint32_t b = 0; b < buffers_.size(); ++b) {
+    for (std::uint32_t b = 0; b < buffers_.size() && steps > 0; ++b) {
       const std::size_t at = std::max(lows_[b], floor);
       // Above `lowest_top` a buffer would leave a gap that another fills.
       if (offsets_[b] != kNowhere || at >= lowest_top || (at == floor && b < last)) continue;
-      const std::size_t top = at + buffers_[b].bytes, trail = trail_.size();
-      offsets_[b] = at;
-      for (const std::uint32_t other : neighbours_[b])
-        if (offsets_[other] == kNowhere && lows_[other] < top) {
-          trail_.emplace_back(other, lows_[other]);
-          lows_[other] = top;
-        }
-      if (place_rest(left - 1, at, b, steps)) return true;
-      if (steps == 0) return false;
-      offsets_[b] = kNowhere;
-      for (; trail_.size() > trail; trail_.pop_back())
-        lows_[trail_.back().first] = trail_.back().second;
+      if (place(b, at, [&] { return place_higher(left - 1, at, b, steps); })) return true;
     }
+    return false;
+  }
+
+  bool fill_valleys(std::size_t left, std::size_t& steps) {
+    if (left == 0) return true;
+    steps -= std::min(steps, work_);
+    if (steps == 0) return false;
+    const std::size_t count = cliques_.size();
+    for (std::size_t c = 0; c < count; ++c) {
+      std::size_t height = 0, rest = 0;
+      for (const std::uint32_t b : cliques_[c])
+        if (offsets_[b] == kNowhere)
+          rest += buffers_[b].bytes;
+        else
+          height = std::max(height, offsets_[b] + buffers_[b].bytes);
+      if (height + rest > end_) return false;
+      heights_[c] = rest > 0 ? height : kNowhere;
+      rests_[c] = rest;
+    }
+    // One of these buffers has to lie next on clique c.
+    const auto is_next = [&](std::uint32_t b, std::size_t c) {
+      return offsets_[b] == kNowhere && lows_[b] + rests_[c] <= end_;
+    };
+    std::size_t best = 0, fewest = kNowhere;
+    for (std::size_t first = 0, after = 0; first < count; first = after) {
+      const std::size_t height = heights_[first];
+      while (after < count && heights_[after] == height) ++after;
+      if (height == kNowhere || (first > 0 && heights_[first - 1] < height) ||
+          (after < count && heights_[after] < height))
+        continue;
+      for (std::size_t c = first; c < after; ++c) {
+        const auto choices = static_cast<std::size_t>(std::count_if(
+            cliques_[c].begin(), cliques_[c].end(), [&](auto b) { return is_next(b, c); }));
+        if (choices < fewest || (choices == fewest && height > heights_[best])) {
+          fewest = choices;
+          best = c;
+        }
+      }
+    }
+    std::vector<std::array<std::size_t, 3>> next;  // low, random, buffer
+    for (const std::uint32_t b : cliques_[best])
+      if (is_next(b, best)) next.push_back({lows_[b], random_(), b});
+    std::sort(next.begin(), next.end());
+    for (const auto& [low, _, b] : next)
+      if (steps > 0 &&
+          place(static_cast<std::uint32_t>(b), low, [&] { return fill_valleys(left - 1, steps); }))
+        return true;
     return false;
   }
 
   const std::span<const Lifetime> buffers_;
   const std::vector<Indices> neighbours_;
   std::vector<Indices> cliques_;
-  std::size_t work_ = 0;           // in steps, of one call of place_rest
+  std::size_t work_ = 0;           // steps for each place
   std::vector<std::size_t> lows_;  // ends of the neighbours that have a place
   std::vector<std::size_t> offsets_;
   std::vector<std::pair<std::uint32_t, std::size_t>> trail_;  // lows_ before they grew
+  std::vector<std::size_t> heights_, rests_;  // of cliques: end, and bytes that have no place yet
   std::size_t end_ = 0;
+  std::mt19937 random_;  // the same numbers everywhere
 };
 
 // Moves single buffers, each where those that have to leave weigh least.
@@ -304,18 +378,21 @@ namespace {
 // As search(), of buffers none of which is easy.
 void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
                  std::size_t steps, std::vector<std::size_t>& offsets) {
-  constexpr std::size_t kMostExhaustive = 2000;  // it calls itself once per buffer
+  constexpr std::size_t kMostStacked = 4000;  // stacking calls itself once per buffer
   std::size_t end = end_of(buffers, offsets);
   if (end <= bound) return;
-  Exhaustive exhaustive(buffers);
-  std::size_t first = buffers.size() > kMostExhaustive ? 0 : steps / 4;
-  steps -= first;
-  for (std::size_t target = bound; end > bound; target = end - unit) {
-    const auto outcome = exhaustive.fit_below(target, first);
-    if (outcome == Exhaustive::Outcome::unknown) break;
-    if (outcome == Exhaustive::Outcome::impossible && target == end - unit) return;
-    if (outcome == Exhaustive::Outcome::found) {
-      offsets = exhaustive.offsets();
+  if (buffers.size() <= kMostStacked) {
+    Stacking stacking(buffers);
+    std::size_t filling = steps / 8, fitting = steps / 8;
+    steps -= filling + fitting;
+    for (std::size_t target = bound; end > bound; target = end - unit) {
+      if (!(target == bound && stacking.fill_below(target, filling)) &&
+          !stacking.fit_below(target, fitting)) {
+        if (fitting == 0) break;
+        if (target == end - unit) return;
+        continue;
+      }
+      offsets = stacking.offsets();
       end = end_of(buffers, offsets);
     }
   }
