@@ -46,6 +46,29 @@ std::vector<Indices> neighbours_of(std::span<const Lifetime> buffers) {
   return neighbours;
 }
 
+std::size_t end_of(std::span<const Lifetime> buffers, std::span<const std::size_t> offsets) {
+  std::size_t end = 0;
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    end = std::max(end, offsets[b] + buffers[b].bytes);
+  return end;
+}
+
+// The lowest gap among the neighbours that have a place.
+std::size_t first_fit(std::span<const Lifetime> buffers, const Indices& neighbours,
+                      std::span<const std::size_t> offsets, std::size_t bytes) {
+  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  for (const std::uint32_t other : neighbours)
+    if (offsets[other] != kNowhere)
+      taken.emplace_back(offsets[other], offsets[other] + buffers[other].bytes);
+  std::sort(taken.begin(), taken.end());
+  std::size_t at = 0;
+  for (const auto& [from, to] : taken) {
+    if (from >= at + bytes) break;
+    at = std::max(at, to);
+  }
+  return at;
+}
+
 // Places one buffer after another, each at 0 or on its neighbours, and goes back where the rest
 // cannot fit any more.
 class Stacking {
@@ -55,7 +78,8 @@ class Stacking {
       : buffers_(buffers),
         neighbours_(neighbours_of(buffers)),
         lows_(buffers.size()),
-        offsets_(buffers.size()) {
+        offsets_(buffers.size()),
+        deepest_(buffers.size(), kNowhere) {
     // Of the sets of buffers alive when one begins, those before an end contain all others.
     Indices alive;
     std::size_t sum = 0;
@@ -95,6 +119,14 @@ class Stacking {
   }
 
   const std::vector<std::size_t>& offsets() const noexcept { return offsets_; }
+  // Offsets where fill_below() had most buffers, and the others in the lowest gaps.
+  std::vector<std::size_t> nearly_filled() const {
+    std::vector<std::size_t> offsets = deepest_;
+    for (std::size_t b = 0; b < buffers_.size(); ++b)
+      if (offsets[b] == kNowhere)
+        offsets[b] = first_fit(buffers_, neighbours_[b], offsets, buffers_[b].bytes);
+    return offsets;
+  }
 
  private:
   void begin(std::size_t end) {
@@ -148,6 +180,10 @@ class Stacking {
   }
 
   bool fill_valleys(std::size_t left, std::size_t& steps) {
+    if (left < least_left_) {
+      least_left_ = left;
+      deepest_ = offsets_;
+    }
     if (left == 0) return true;
     steps -= std::min(steps, work_);
     if (steps == 0) return false;
@@ -199,11 +235,12 @@ class Stacking {
   std::vector<Indices> cliques_;
   std::size_t work_ = 0;           // steps for each place
   std::vector<std::size_t> lows_;  // ends of the neighbours that have a place
-  std::vector<std::size_t> offsets_;
+  std::vector<std::size_t> offsets_, deepest_;
   std::vector<std::pair<std::uint32_t, std::size_t>> trail_;  // lows_ before they grew
   std::vector<std::size_t> heights_, rests_;  // of cliques: end, and bytes that have no place yet
   std::size_t end_ = 0;
-  std::mt19937 random_;  // the same numbers everywhere
+  std::size_t least_left_ = kNowhere;  // buffers without a place in deepest_
+  std::mt19937 random_;                // the same numbers everywhere
 };
 
 // Moves single buffers, each where those that have to leave weigh least.
@@ -305,13 +342,6 @@ class Exchange {
   std::vector<std::size_t> candidates_;
 };
 
-std::size_t end_of(std::span<const Lifetime> buffers, std::span<const std::size_t> offsets) {
-  std::size_t end = 0;
-  for (std::size_t b = 0; b < buffers.size(); ++b)
-    end = std::max(end, offsets[b] + buffers[b].bytes);
-  return end;
-}
-
 // Buffers that find a place below `bound` wherever their neighbours are, the last to be placed
 // first: the gaps between n neighbours are n + 1 at most, so one of them has its share of the free
 // bytes. Each makes others easy. (Chaitin's coloring drops nodes of few neighbours in the same
@@ -343,22 +373,6 @@ Indices easy_buffers(std::span<const Lifetime> buffers, const std::vector<Indice
   return easy;
 }
 
-// The lowest gap among the neighbours that have a place.
-std::size_t first_fit(std::span<const Lifetime> buffers, const Indices& neighbours,
-                      std::span<const std::size_t> offsets, std::size_t bytes) {
-  std::vector<std::pair<std::size_t, std::size_t>> taken;
-  for (const std::uint32_t other : neighbours)
-    if (offsets[other] != kNowhere)
-      taken.emplace_back(offsets[other], offsets[other] + buffers[other].bytes);
-  std::sort(taken.begin(), taken.end());
-  std::size_t at = 0;
-  for (const auto& [from, to] : taken) {
-    if (from >= at + bytes) break;
-    at = std::max(at, to);
-  }
-  return at;
-}
-
 }  // namespace
 
 std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t most) {
@@ -385,15 +399,19 @@ void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size
     Stacking stacking(buffers);
     std::size_t filling = steps / 8, fitting = steps / 8;
     steps -= filling + fitting;
-    for (std::size_t target = bound; end > bound; target = end - unit) {
-      if (!(target == bound && stacking.fill_below(target, filling)) &&
-          !stacking.fit_below(target, fitting)) {
-        if (fitting == 0) break;
-        if (target == end - unit) return;
-        continue;
-      }
-      offsets = stacking.offsets();
+    const auto consider = [&](const std::vector<std::size_t>& found) {
+      if (end_of(buffers, found) >= end) return;
+      offsets = found;
       end = end_of(buffers, offsets);
+    };
+    consider(stacking.fill_below(bound, filling) ? stacking.offsets() : stacking.nearly_filled());
+    for (std::size_t target = bound; end > bound; target = end - unit) {
+      if (stacking.fit_below(target, fitting))
+        consider(stacking.offsets());
+      else if (fitting == 0)
+        break;
+      else if (target == end - unit)
+        return;
     }
   }
   Exchange exchange(buffers, offsets);
