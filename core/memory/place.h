@@ -17,7 +17,7 @@ struct Lifetime {
 struct PlaceOptions {
   // Most work of the search that follows the simple orders, in buffers looked at. 0: no search. The
   // default takes some seconds. Programs with more overlapping pairs than steps are not searched.
-  std::size_t steps = 50'000'000;
+  std::size_t steps = 30'000'000;
 };
 
 struct Placement {
