@@ -373,22 +373,6 @@ Indices easy_buffers(std::span<const Lifetime> buffers, const std::vector<Indice
   return easy;
 }
 
-}  // namespace
-
-std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t most) {
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ends;
-  std::size_t pairs = 0;
-  for (const std::uint32_t b : by_first(buffers)) {
-    while (!ends.empty() && ends.top() <= buffers[b].first) ends.pop();
-    pairs += ends.size();
-    if (pairs >= most) return most;
-    ends.push(buffers[b].end);
-  }
-  return pairs;
-}
-
-namespace {
-
 // As search(), of buffers none of which is easy.
 void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
                  std::size_t steps, std::vector<std::size_t>& offsets) {
@@ -435,6 +419,18 @@ void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size
 }
 
 }  // namespace
+
+std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t most) {
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ends;
+  std::size_t pairs = 0;
+  for (const std::uint32_t b : by_first(buffers)) {
+    while (!ends.empty() && ends.top() <= buffers[b].first) ends.pop();
+    pairs += ends.size();
+    if (pairs >= most) return most;
+    ends.push(buffers[b].end);
+  }
+  return pairs;
+}
 
 std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
                    std::vector<std::size_t>& offsets) {
