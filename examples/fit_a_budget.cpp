@@ -1,7 +1,7 @@
 // How do I train what does not fit?
 //
-// Give a plan or a session a budget. It keeps fewer values from the forward to the backward pass
-// and computes them again where they are read. Losses stay the same, bit for bit.
+// Give a plan or a session a budget. It computes values again in place of keeping them, or cuts the
+// batch into micro-batches, whichever is estimated to take less time.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -9,7 +9,7 @@
 
 using namespace ebb;
 
-constexpr std::int64_t kRows = 256, kWidth = 128;
+constexpr std::int64_t kRows = 1024, kWidth = 128;
 constexpr int kLayers = 24;
 
 void run(const Device& device) {
@@ -25,15 +25,16 @@ void run(const Device& device) {
   const std::size_t most = graph.plan({train}, shapes, device).reserved_bytes;
   const std::size_t least = graph.least_budget({train}, shapes, device);
   const Tensor rows = uniform({kRows, kWidth}, {.device = device});
-  std::printf("budget       reserved  nodes run again  more products  loss\n");
-  for (const std::size_t budget : {most, (most + least) / 2, least}) {
+  std::printf("budget       reserved  nodes run again  micro-batches  more products  loss\n");
+  for (const std::size_t budget : {most, most - (most - least) / 4, (most + least) / 2, least}) {
     const memory::Plan plan = graph.plan({train}, shapes, device, {.budget = budget});
     Session session(graph, {.device = device, .budget = budget, .seed = Seed{1}});
     session.initialize(params);
     session.run(train, {{x, rows}});
     const float loss = session.run(train, {{x, rows}}).item<float>();
-    std::printf("%-10s %10s %16zu %12.1f %% %6.4f\n", memory::figure(budget).c_str(),
+    std::printf("%-10s %10s %16zu %14zu %12.1f %% %6.4f\n", memory::figure(budget).c_str(),
                 memory::figure(session.stats().reserved.peak).c_str(), plan.repeated_nodes,
+                plan.micro_batches,
                 100 * static_cast<double>(plan.extra_work.products) /
                     static_cast<double>(plan.work.products - plan.extra_work.products),
                 static_cast<double>(loss));

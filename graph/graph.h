@@ -47,8 +47,8 @@ class Graph {
   // fraction is of the device's capacity); see memory::MicroBatch for what is promised. Cuts the
   // open leading axis that the feeds share; accumulate over all rows of the batch for an update
   // like the whole batch's. Throws Error for feeds without an open leading axis, or with different
-  // numbers of rows; for statistics of a batch (batch_norm in training); for a loss that is a sum
-  // over rows, as far as that can be told; and if not even one row fits, with the bytes it takes.
+  // numbers of rows; for statistics of a batch (batch_norm in training) and what else mixes rows;
+  // for a loss that is a sum over them; and if not even one row fits, with the bytes it takes.
   memory::MicroBatch fit_micro_batch(const Tensors& fetches, const FedShapes& shapes,
                                      const Device& device, memory::Limit limit,
                                      CallSite site = CallSite::here()) const;

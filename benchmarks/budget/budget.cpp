@@ -201,6 +201,8 @@ nlohmann::json run_model(const std::string& name, Make make, int layers, const D
         {{"way_to_least", way},
          {"budget_bytes", budget},
          {"repeated_nodes", plan.repeated_nodes},
+         {"micro_batches", plan.micro_batches},
+         {"moved_values", plan.moved_values},
          {"plan_seconds", seconds},
          {"segments", segments.count},
          {"segments_products", ratio(segments.products, plain.work.products)}});
