@@ -101,10 +101,10 @@ class Cutter {
     to_.of_position.push_back(kNone);
     return *node;
   }
-  Node::Source add_made(Node& node, std::initializer_list<Spec> outputs, bool runs = true) {
+  Node::Source add_made(Node& node, const Spec& output, bool runs = true) {
     DraftNode item{
         .node = &node, .first_output = static_cast<Index>(to_.specs.size()), .runs = runs};
-    for (const Spec& output : outputs) append(node, output);
+    append(node, output);
     item.read.insert(0);
     add(std::move(item));
     return source_of(node, 0);
@@ -146,7 +146,7 @@ class Cutter {
     if (is_view) share_memory(node);
     Spec part = spec;
     part.shape.set(axis, rows.end - rows.begin);
-    return add_made(node, {part}, runs);
+    return add_made(node, part, runs);
   }
 
   Node::Source times_share(const Node::Source& x, const Spec& spec, const Node& reader) {
@@ -154,7 +154,7 @@ class Cutter {
         static_cast<double>(begin(part_ + 1) - begin(part_)) / static_cast<double>(rows_.count);
     return add_made(make(multiply_op.number_right,
                          NumberAndOperation{{share, NumberOperand::right}}, reader, {x}),
-                    {spec});
+                    spec);
   }
 
   Node::Source input_of_part(Index n, std::size_t j, bool runs) {
@@ -215,18 +215,18 @@ class Cutter {
       const Node::Source rows = slice(total, spec, 0, like, true);
       Node& written = make(assign_op, {}, like, {rows, now_[output]});
       share_memory(written);
-      add_made(written, {spec_of_part(output)});
+      add_made(written, spec_of_part(output));
       return;
     }
     const Spec sum{is_half(spec.dtype) ? DType::f32 : spec.dtype, spec.shape};
     const auto as = [&](const Node::Source& x, const Spec& to) {
       const Attributes told = static_cast<std::int64_t>(to.dtype);
-      return sum == spec ? x : add_made(make(cast_op, told, like, {x}), {to});
+      return sum == spec ? x : add_made(make(cast_op, told, like, {x}), to);
     };
     const Node::Source part = as(now_[output], sum);
     total = part_ == 0
                 ? part
-                : add_made(make(add_op.tensors, NumberAndOperation{}, like, {total, part}), {sum});
+                : add_made(make(add_op.tensors, NumberAndOperation{}, like, {total, part}), sum);
     if (part_ + 1 == count_) to_.stands_for[output] = to_.output_of(as(total, spec));
   }
 
@@ -237,7 +237,7 @@ class Cutter {
     Node::Source& total = totals_[output];
     const Spec& spec = from_.specs[output];
     const MakingAttributes<FillAttributes> zeros({0}, spec.shape, spec.dtype);
-    if (!total.producer) total = add_made(make(full_op, zeros, *fetch.source.producer, {}), {spec});
+    if (!total.producer) total = add_made(make(full_op, zeros, *fetch.source.producer, {}), spec);
     fetch.source = total;
     fetch.source.version = static_cast<std::uint32_t>(count_);
   }
