@@ -12,8 +12,8 @@
 // It starts from segments of equal bytes, of which only the values at the borders are kept (Chen et
 // al., "Training deep nets with sublinear memory cost", 2016), and from a greedy choice by cost for
 // each byte and turn over the bound (as Jain et al., "Dynamic tensor rematerialization", 2021,
-// choose while they run). It then leaves out again whatever repeats have come to be needless, most
-// work first, and anneals the best lists by small random changes, which may exceed the bound.
+// choose while they run). It then anneals the best lists by small random changes, which may exceed
+// the bound.
 
 namespace ebb::detail {
 
@@ -46,14 +46,11 @@ class Recomputation::Search {
     });
     starts.resize(std::min<std::size_t>(starts.size(), 1));
     starts.push_back(plain_);
-    starts.push_back(best);
     const std::size_t share = effort / (2 * starts.size());
-    for (Candidate& start : starts) {
-      if (!repair(start, bytes, share)) continue;
-      relax(start, bytes, share);
-      if (start.nanoseconds < best.nanoseconds) best = std::move(start);
-    }
-    for (const Candidate& start : {best, plain_, least_}) anneal(best, start, bytes);
+    for (Candidate& start : starts)
+      if (repair(start, bytes, share) && start.nanoseconds < best.nanoseconds)
+        best = std::move(start);
+    for (const Candidate& start : {best, least_}) anneal(best, start, bytes);
     return best.turns;
   }
 
@@ -85,7 +82,7 @@ class Recomputation::Search {
   }
 
  private:
-  static constexpr std::size_t kLeastTurns = 6'000'000;
+  static constexpr std::size_t kLeastTurns = 15'000'000;
   static constexpr std::size_t kMostTurns = 8;  // times the steps
   static constexpr int kBisections = 10, kTries = 4;
 
@@ -318,56 +315,6 @@ class Recomputation::Search {
   }
   static constexpr std::size_t kMostTried = 64, kChoiceTurns = 8;
 
-  // The turns without the repeats of some steps, nor those that only they read.
-  Turns without(const Turns& turns, std::span<const Index> steps) const {
-    std::vector<bool> is_out(timeline_.steps.size(), false),
-        is_read(timeline_.values.size(), false);
-    for (const Index step : steps) is_out[step] = true;
-    Turns result;
-    for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn) {
-      const std::span<const Index> writes = timeline_.writes_of(turn->step);
-      if (turn->is_repeated() &&
-          (is_out[turn->step] ||
-           std::none_of(writes.begin(), writes.end(), [&](Index v) { return is_read[v]; })))
-        continue;
-      result.push_back(*turn);
-      for (const Index value : writes) is_read[value] = false;
-      for (const Timeline::Read& read : timeline_.reads_of(turn->step)) is_read[read.value] = true;
-    }
-    std::reverse(result.begin(), result.end());
-    return result;
-  }
-
-  // Keeps values again where there is room for them, most work first.
-  void relax(Candidate& candidate, std::size_t bytes, std::size_t effort) {
-    std::vector<std::int64_t> repeated(timeline_.steps.size(), 0);
-    std::vector<Index> steps;
-    for (const Turn& turn : candidate.turns)
-      if (turn.is_repeated()) {
-        if (repeated[turn.step] == 0) steps.push_back(turn.step);
-        repeated[turn.step] += timeline_.steps[turn.step].nanoseconds;
-      }
-    std::stable_sort(steps.begin(), steps.end(),
-                     [&](Index a, Index b) { return repeated[a] > repeated[b]; });
-    relax(candidate, bytes, steps, effort_ - std::min(effort_, effort));
-  }
-
-  // Tries all at once, then each half, while more than `left` of the effort is left.
-  void relax(Candidate& candidate, std::size_t bytes, std::span<const Index> steps,
-             std::size_t left) {
-    if (steps.empty() || effort_ <= left) return;
-    Candidate other{without(candidate.turns, steps)};
-    if (other.turns.size() == candidate.turns.size()) return;
-    evaluate(other);
-    if (other.peak_bytes <= bytes) {
-      candidate = std::move(other);
-      return;
-    }
-    if (steps.size() == 1) return;
-    relax(candidate, bytes, steps.first(steps.size() / 2), left);
-    relax(candidate, bytes, steps.subspan(steps.size() / 2), left);
-  }
-
   // Simulated annealing, from `now` on; bytes over the bound count as work. Returns whether `best`
   // has become better. If it does not fit yet, the first candidate that does ends it.
   bool anneal(Candidate& best, Candidate now, std::size_t bytes) {
@@ -377,7 +324,7 @@ class Recomputation::Search {
       return static_cast<double>(candidate.nanoseconds) +
              kExcessSteps * step * excess(bytes) / static_cast<double>(bytes);
     };
-    const std::size_t effort = std::min(effort_ / 2, kTrials * now.turns.size());
+    const std::size_t effort = std::min(effort_ / 2, kAnnealTurns);
     const std::size_t left = effort_ - effort;
     evaluate(now);
     double score_now = score(now);
@@ -401,11 +348,11 @@ class Recomputation::Search {
     }
     return is_better;
   }
-  static constexpr std::size_t kTrials = 50'000;
+  static constexpr std::size_t kAnnealTurns = 1'000'000;
   static constexpr double kExcessSteps = 200, kWarmSteps = 2, kHotSteps = 16;
 
   // Makes up to four random changes: leaves out or moves a repeated step, or makes a value again
-  // before a step that reads it, or long before.
+  // before a step that reads it, alone or with what else is not at hand.
   void change(Turns& turns) {
     for (std::size_t n = 1 + random_below(4); n > 0; --n) {
       const std::size_t repeats = turns.size() - timeline_.positions();
@@ -414,10 +361,7 @@ class Recomputation::Search {
         for (std::size_t k = random_below(repeats); !turns[at].is_repeated() || k-- > 0;) ++at;
         const Index step = turns[at].step;
         turns.erase(turns.begin() + static_cast<std::ptrdiff_t>(at));
-        if (random_below(3) == 0)
-          insert(turns, random_below(turns.size()), step);
-        else if (random_below(2) == 0)
-          turns = without(turns, {});
+        if (random_below(3) == 0) insert(turns, random_below(turns.size()), step);
         continue;
       }
       const auto at = static_cast<Index>(random_below(turns.size()));
@@ -426,9 +370,7 @@ class Recomputation::Search {
       const Index value = reads[random_below(reads.size())].value, before = turns[at].before;
       moves_ = timeline_.restores > 0 && random_below(4) != 0;
       if (!can_repeat(value, before)) continue;
-      if (random_below(4) == 0) {
-        insert(turns, random_below(at), maker(value));
-      } else if (random_below(2) == 0) {
+      if (random_below(2) == 0) {
         insert(turns, at, maker(value));
       } else {
         find_events(turns);
