@@ -1,6 +1,7 @@
 // The largest micro-batch whose plan stays below a limit.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
@@ -55,17 +56,20 @@ void require_divisible(const GraphState& graph, const Tensors& fetches, const Fe
   detail::infer(draft, shapes);
   const detail::Rows rows = detail::find_rows(draft);
   if (!rows.refusal.empty()) detail::refuse(kWhat, rows.refusal);
-  for (const Tensor& fetch : fetches) {
-    // Behind scaling of a scalar loss, and behind updates that it waits for.
-    Node::Source source = detail::source_of(fetch);
-    const auto place = [&] { return rows.place[draft.output_of(source)]; };
-    while (place() == detail::kNoRows && !source.producer->inputs.empty() &&
-           draft.specs[draft.output_of(source)].shape.rank() == 0)
-      source = Node::Source(source.producer->inputs[0]);
-    if (place() == detail::kSum)
+  // Also behind what is computed of a loss, and updates that it waits for.
+  std::vector<Node::Source> below;
+  for (const Tensor& fetch : fetches) below.push_back(detail::source_of(fetch));
+  while (!below.empty()) {
+    const Node::Source source = below.back();
+    below.pop_back();
+    const int place = rows.place[draft.output_of(source)];
+    if (place == detail::kSum)
       detail::refuse(kWhat, "the loss is a sum over rows" + detail::at(source.producer->site) +
                                 "; micro-batches have the whole batch's update only where it is a "
                                 "mean");
+    if (place == detail::kNoRows && source.producer->op->updates.empty() &&
+        draft.specs[draft.output_of(source)].shape.rank() == 0)
+      below.insert(below.end(), source.producer->inputs.begin(), source.producer->inputs.end());
   }
 }
 

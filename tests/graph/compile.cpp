@@ -377,7 +377,7 @@ TEST_CASE("a call that is refused has not happened, and the next goes on") {
   }
   Parameters declared(device, Seed{1});
   const auto fails = compile([&](const Tensor& x) {
-    return matmul(declared.declare("w", {2}, initializers::zeros()) * x, x);
+    return matmul(declared.declare("w", {3}, initializers::zeros()), x);
   });
   CHECK_ERROR(fails(Tensor::full({2}, 1)), Error, "[matmul]");
   CHECK(declared.entries().empty());

@@ -303,7 +303,7 @@ TEST_CASE("a batch that micro-batches would change is refused") {
     return model.graph.fit_micro_batch({fetch}, shapes, Device::cpu(), limit);
   };
   const FedShapes shapes = {{model.x, {512, 16}}, {model.y, {512}}};
-  const Tensor total = optim::Sgd().minimize(sum(square(model.scores)) * 0.5, model.parameters);
+  const Tensor total = optim::Sgd().minimize(1 + sum(square(model.scores)) * 0.5, model.parameters);
   CHECK_ERROR(fit(total, shapes), Error, "the loss is a sum over rows");
   CHECK_ERROR(fit(model.train, {{model.x, {512, 16}}, {model.y, {256}}}), Error, "share");
   CHECK_ERROR(fit(model.train, shapes, 1_KiB), Error, "not even 1 row fits");
