@@ -196,27 +196,14 @@ class Executable::UseOfAll {
   const std::span<const Tensor* const> feeds_;
 };
 
-// Waits for copies that a failed run has begun and nobody waits for any more.
-class Executable::EndOfMoves {
- public:
-  EndOfMoves(const Executable& executable, Stream* stream)
-      : executable_(executable), stream_(stream) {}
-  ~EndOfMoves() {
-    if (is_reached || executable_.program_.plan.moved_values == 0) return;
-    try {
-      executable_.runtime_.synchronise(stream_);
-    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost device copies nothing
-    }
+// Waits for copies that a failed run has begun: nothing else would.
+void Executable::end_moves(Stream* stream) noexcept {
+  if (program_.plan.moved_values == 0) return;
+  try {
+    runtime_.synchronise(stream);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): a lost device copies nothing
   }
-  EndOfMoves(const EndOfMoves&) = delete;
-  EndOfMoves& operator=(const EndOfMoves&) = delete;
-
-  bool is_reached = false;
-
- private:
-  const Executable& executable_;
-  Stream* const stream_;
-};
+}
 
 void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
   for (const Patch& patch : feed_patches_)
@@ -228,12 +215,19 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
-  EndOfMoves end(*this, stream);
   const bool one_by_one =
       poisons_ || checks_indices_ || detail::nan_check_on(runtime_) != NanCheck::none;
-  const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
-  if (!launched.status.ok()) fail(launched, stream);
-  end.is_reached = true;
+  Launched launched;
+  try {
+    launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
+  } catch (...) {
+    end_moves(stream);
+    throw;
+  }
+  if (!launched.status.ok()) {
+    end_moves(stream);
+    fail(launched, stream);
+  }
   for (const std::uint32_t index : program_.updated_captured) {
     Storage& storage = captured_storage(*program_.captured[index]);
     storage.bump_version();

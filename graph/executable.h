@@ -43,7 +43,7 @@ class Executable {
   void prepare(std::size_t step, Stream* stream);
   void require_whole_captured();
   class UseOfAll;
-  class EndOfMoves;
+  void end_moves(Stream* stream) noexcept;
   bool is_captured(Stream* stream);
   Launched launch(Stream* stream);
   Launched launch_one_by_one(Stream* stream);

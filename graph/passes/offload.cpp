@@ -6,19 +6,12 @@
 #include <utility>
 
 #include "ebb/core/kernels/host_copy.h"
-#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/ops/host_copy.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
 
 namespace {
-
-constinit const OpDef move_out_op{
-    .name = "move_out", .infer = nullptr, .stateful = true, .cuda = {cuda::begin_host_copy}};
-constinit const OpDef move_in_op{
-    .name = "move_in", .infer = nullptr, .stateful = true, .cuda = {cuda::begin_host_copy}};
-constinit const OpDef moved_op{
-    .name = "moved", .infer = nullptr, .stateful = true, .cuda = {cuda::end_host_copy}};
 
 std::int64_t copy_nanoseconds(std::size_t bytes, const memory::Profile& profile) {
   return profile.step_ns +
@@ -186,7 +179,7 @@ void add_restores(Timeline& timeline, const memory::Profile& profile) {
     now += timeline.steps[p].nanoseconds;
     for (const Index value : timeline.writes_of(p)) used[value] = now;
   }
-  // Where memory is short, copies hide behind a part of the work only: about a quarter in models of
+  // Copies hide behind a part of the work only, since memory is short: about a quarter in models of
   // usual shapes.
   timeline.hidden_nanoseconds = now / 4;
   const Index positions = timeline.positions();
@@ -195,12 +188,11 @@ void add_restores(Timeline& timeline, const memory::Profile& profile) {
     if (!value.droppable || value.bytes == 0) continue;
     const std::int64_t both = 2 * copy_nanoseconds(value.bytes, profile);
     value.restore = positions + timeline.restores++;
-    timeline.steps.push_back(
-        {.first_write = static_cast<Index>(timeline.writes.size()),
-         .writes = 1,
-         .until = positions,
-         .nanoseconds = both,
-         .hidden_nanoseconds = std::min(both - 2 * profile.step_ns, gap[v])});
+    timeline.steps.push_back({.first_write = static_cast<Index>(timeline.writes.size()),
+                              .writes = 1,
+                              .until = positions,
+                              .nanoseconds = both,
+                              .hidden_nanoseconds = std::min(both - 2 * profile.step_ns, gap[v])});
     timeline.writes.push_back(v);
   }
 }
@@ -215,7 +207,6 @@ Index Mover::add_step(const OpDef& op, Index from, Index to) {
       .node = node.get(), .first_operand = static_cast<Index>(draft_.operands.size()), .inputs = 1};
   draft_.operands.push_back({{from, 0}, spec});
   draft_.operands.push_back({{to, 0}, spec});
-  // Who waits for a copy reads both memories, so that both live until then.
   (&op == &moved_op ? step.inputs : step.outputs) += 1;
   draft_.made.push_back(std::move(node));
   draft_.steps.push_back(std::move(step));

@@ -8,8 +8,8 @@ namespace ebb::detail {
 // Values that are copied to page-locked memory of the host after they are made, dropped, and copied
 // back for a later reader: another way than to compute them again, and without what that reads.
 
-// Adds the steps that copy values back, for a device with a link to the host. Their time is that of
-// both copies.
+// Adds the steps that copy values back, for a device with a link to the host. Their time
+// includes that of the save.
 void add_restores(Timeline& timeline, const memory::Profile& profile);
 
 // Adds moves to a draft whose order is being made anew.

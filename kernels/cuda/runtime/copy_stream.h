@@ -22,7 +22,7 @@ class CopyStream {
                     cudaMemcpyKind kind) noexcept;
   // Work put into the first stream from now on runs after that copy.
   cudaError_t end(std::size_t number) noexcept;
-  // Waits for all copies, those of a failed program too, which nobody ends.
+  // Waits for all copies. A failed program may have begun some that it does not end.
   cudaError_t synchronise() noexcept;
 
  private:
