@@ -24,7 +24,8 @@ struct CompileOptions {
   // capacity). Parameters, slots, arguments and results are the device's.
   std::optional<memory::Limit> memory_limit = {};
   // Most bytes that the step's pool may reserve, like memory_limit; each plan is made to keep to it
-  // (memory::PlanOptions), unless passes are off. A call that cannot throws Error with the least budget that would do.
+  // (memory::PlanOptions), unless passes are off. A call that cannot throws Error with the least
+  // budget that would do.
   std::optional<memory::Limit> budget = {};
   // The tensor arguments, counted from 0, that have a row for each sample of the batch: a budget
   // may cut their leading axis into micro-batches (memory::PlanOptions). Tensors of a list count

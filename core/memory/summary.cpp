@@ -129,8 +129,8 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
             right(share(plan.extra_work.moved_bytes, plan.work.moved_bytes), kFigure);
   if (plan.moved_values > 0)
     text += "\n" + line("moved to the host", std::to_string(plan.moved_values)) +
-            line("  bytes, both ways", figure(plan.moved_bytes)) +
-            left("  page-locked", kLabel) + right(figure(plan.page_locked_bytes), kFigure);
+            line("  bytes, both ways", figure(plan.moved_bytes)) + left("  page-locked", kLabel) +
+            right(figure(plan.page_locked_bytes), kFigure);
   if (!plan.peak_node.empty()) text += "\n" + left("most at", kLabel) + "  " + plan.peak_node;
   return out << text;
 }

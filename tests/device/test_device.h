@@ -13,8 +13,8 @@ void choose_test_device();
 bool on_cuda() noexcept;
 // Whether the GPU is the emulated one. Its kernels compute with the host's arithmetic, and slowly.
 bool on_emulated_cuda() noexcept;
-// Whether kernels compute with the functions of NVIDIA's mathematical library, which rounds otherwise
-// than the host's: its table of errors is in the CUDA C++ Programming Guide.
+// Whether kernels compute with the functions of NVIDIA's mathematical library, which rounds
+// otherwise than the host's: its table of errors is in the CUDA C++ Programming Guide.
 inline bool on_gpu() noexcept { return on_cuda() && !on_emulated_cuda(); }
 // Whether Device::cpu() is the host. A test that asks must be about something only the host does,
 // and say so.
