@@ -154,10 +154,9 @@ Tensor GraphState::capture(const Tensor& concrete, const char* what, CallSite si
 Node::Source GraphState::captured_source(const Tensor& tensor, const char* what, CallSite site) {
   const TensorImpl& impl = *tensor.impl();
   if (!impl.storage) throw Error(message(what, "an input has no values to be captured", site));
-  if (detail::Trace* const trace = detail::tape_mode().trace) {
+  if (detail::Trace* const trace = detail::tape_mode().trace)
     trace->require_device(impl.storage->device(), what, site);
-    if (impl.lost_history && detail::tape_mode().records) detail::refuse_lost_history(what, site);
-  }
+  if (impl.lost_history && detail::tape_mode().records) detail::refuse_lost_history(what, site);
   if (impl.node && !impl.node->op->is_source)
     throw Error(message(what,
                         "a concrete result of " + std::string(impl.node->op->name) +

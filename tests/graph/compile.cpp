@@ -251,6 +251,8 @@ TEST_CASE("using a compiled result in a loss is an error, and detach() makes it 
   made = features(x);
   CHECK_ERROR(captures(Tensor::full({}, 1, DType::f32, device)), Error,
               "result of a compiled step");
+  Graph graph;
+  CHECK_ERROR(graph.placeholder("x", DType::f32, {}) * made, Error, "result of a compiled step");
   const Tensor leaf = Tensor::from({2.f, 3.f}).with_grad();
   compile([&] { sum(leaf * leaf).backward({.create_graph = true}); })();
   const Tensor gradient = leaf.grad();
