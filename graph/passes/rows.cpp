@@ -48,14 +48,15 @@ class Analysis {
       }
       first = &feed;
       rows_.count = count;
-      if (draft_.of_position[feed.number] != kNone) rows_.place[draft_.at(feed).first_output] = 0;
+      rows_.place[draft_.at(feed).first_output] = 0;
     }
+    is_stuck_ = rows_.count < 2;
     if (!first)
-      rows_.refusal = feeds ? "no argument is named as one with a row for each sample "
+      rows_.unknown = feeds ? "no argument is named as one with a row for each sample "
                               "(CompileOptions::batch)"
                             : "no feed has an open leading axis (-1)";
-    else if (rows_.count < 2)
-      rows_.refusal = "the batch has no two rows";
+    else if (is_stuck_)
+      rows_.unknown = "the batch has no two rows";
   }
 
   // Whether the node waits for a sum over all rows by way of this input.
@@ -150,7 +151,7 @@ class Analysis {
   }
 
   const Draft& draft_;
-  bool is_stuck_ = false;   // what follows an operator without a rule is not known
+  bool is_stuck_ = false;   // nothing is known of the nodes after this
   std::vector<bool> late_;  // by node: runs once, after all micro-batches
   Rows rows_;
 };

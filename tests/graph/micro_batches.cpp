@@ -3,6 +3,7 @@
 
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
 #include "ebb/tests/properties/check_plan.h"
@@ -155,6 +156,10 @@ TEST_CASE("what micro-batches would change is not cut, and the Error says why") 
   const Tensor z = dense(params, "z", 8, 8, x),
                state = params.declare("state", {40, 8}, initializers::zeros());
   const models::BatchNorm norm(params.scope("norm"), 8);
+  static const OpDef own{.name = "own",
+                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                         .cpu = {always_fails},
+                         .cuda = copied<always_fails>};
   const auto minimized = [&](const Tensor& loss) { return optim::Sgd().minimize(loss, params); };
   const struct {
     Tensor fetch;
@@ -169,6 +174,7 @@ TEST_CASE("what micro-batches would change is not cut, and the Error says why") 
       {mean(softmax(z, 0)), "softmax ("},
       {mean(z * normal_like(z, 0, 1)), "draws numbers by their position"},
       {mean(assign(state, z)), "assign ("},
+      {mean(apply_one(own, {z}, {}, CallSite::here())), "it is not known how own ("},
       {mean(z) + mean(cast(y, DType::f32)), "has 40 rows and placeholder 'y'", 30},
       {mean(fixed), "no feed has an open leading axis"}};
   for (const auto& each : cases) {

@@ -305,6 +305,7 @@ TEST_CASE("a batch that micro-batches would change is refused") {
   const FedShapes shapes = {{model.x, {512, 16}}, {model.y, {512}}};
   const Tensor total = optim::Sgd().minimize(1 + sum(square(model.scores)) * 0.5, model.parameters);
   CHECK_ERROR(fit(total, shapes), Error, "the loss is a sum over rows");
+  CHECK(fit(model.train, {{model.x, {1, 16}}, {model.y, {1}}}).size == 1);
   CHECK_ERROR(fit(model.train, {{model.x, {512, 16}}, {model.y, {256}}}), Error, "share");
   CHECK_ERROR(fit(model.train, shapes, 1_KiB), Error, "not even 1 row fits");
   const Tensor fixed = model.graph.placeholder("fixed", DType::f32, {8, 4});
