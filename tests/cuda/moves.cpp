@@ -186,6 +186,7 @@ TEST_CASE("a run that fails while values move leaves nothing behind, and the nex
         CAPTURE(n);
         Session session(graph, {.device = device, .budget = least});
         machine->set_seed(n);
+        if (n % 2 == 0) CHECK(run(session) == right);  // then it fails in the capture
         machine->inject(fault, n, 1);
         bool has_failed = false;
         try {
@@ -197,7 +198,7 @@ TEST_CASE("a run that fails while values move leaves nothing behind, and the nex
         failures += has_failed;
         for (int i = 0; i < 2; ++i) CHECK(run(session) == right);
       }
-    CHECK(failures > plan.nodes / 6);
+    CHECK(failures > plan.nodes / 12);
   }
   CHECK(std::string(machine->last_complaint()) == "");
 }
