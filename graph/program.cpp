@@ -148,15 +148,14 @@ class Emitter {
 };
 
 [[noreturn]] void refuse_budget(const char* what, std::size_t budget, std::size_t held,
-                                std::size_t least, const Rows& rows) {
+                                std::size_t least, const std::string& why) {
   using memory::format_bytes;
   refuse(what, "no plan keeps to a budget of " + format_bytes(budget) +
                    (held == 0 ? ":"
                               : ": parameters and slots take " + format_bytes(held) +
                                     (held > budget ? "," : " of it,") + " and") +
                    " the least budget with which these fetches and shapes run is " +
-                   format_bytes(least) + " (" + std::to_string(least) + " bytes)" +
-                   (rows.can_cut() ? "" : "; micro-batches are not possible: " + rows.reason()));
+                   format_bytes(least) + " (" + std::to_string(least) + " bytes)" + why);
 }
 
 }  // namespace
@@ -193,7 +192,11 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
       if (rows.can_cut()) micro_batches = fit_micro_batches(whole, rows, draft, schedule, arena);
     }
     const std::size_t least = held + profile.in_pages(schedule.layout.total_bytes);
-    if (least > budget && !options.least) refuse_budget(options.what, budget, held, least, rows);
+    if (least > budget && !options.least)
+      refuse_budget(options.what, budget, held, least,
+                    !options.passes  ? "; with passes off nothing is made to fit"
+                    : rows.can_cut() ? ""
+                                     : "; micro-batches are not possible: " + rows.reason());
   }
   Program program = Emitter(draft, schedule).emit(options.details);
   memory::Plan& plan = program.plan;

@@ -35,6 +35,7 @@ class Recomputation::Search {
 
   Turns fit(std::size_t bytes, std::size_t effort) {
     if (plain_.peak_bytes <= bytes) return plain_.turns;
+    if (const std::optional<Turns> best = fit_exhaustively(timeline_, bytes)) return *best;
     Candidate best = least();
     if (best.peak_bytes > bytes) return {};
     effort_ = effort;
@@ -56,6 +57,10 @@ class Recomputation::Search {
 
   const Candidate& least() {
     if (!least_.turns.empty()) return least_;
+    if (const std::optional<Turns> best = fit_exhaustively(timeline_, std::nullopt)) {
+      least_.turns = *best;
+      return least_;
+    }
     effort_ = kLeastTurns;
     std::size_t below = 0;
     for (Index s = 0; s < timeline_.positions(); ++s) below = std::max(below, working_set(s));

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -109,6 +110,10 @@ class Recomputation {
   class Search;
   std::unique_ptr<Search> search_;
 };
+
+// As fit(), or without a bound as least(), and exactly so; nothing for more than a few steps.
+// Empty if no turns keep the bound.
+std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
 // and their readers read what they write.
