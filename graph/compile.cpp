@@ -296,7 +296,6 @@ class CompiledCalls::Impl {
       plans_.splice(plans_.begin(), plans_, found);
       return execute(*plans_.front(), arguments.tensors);
     }
-    const Attempt declarations;  // of the function are taken back if it is refused
     Plans made = trace(key, arguments.tensors, function);
     try {
       Tensors results = execute(*made.front(), arguments.tensors);

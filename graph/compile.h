@@ -180,11 +180,12 @@ class CompiledStep {
   //
   // When it throws, the call has not happened: parameters, slots, gradients and random state are as
   // before. (An index that the function computes and that is out of range is found when it is used,
-  // as in a session: what was updated by then is torn.) Throws what the function throws while it is
-  // traced; Error for an argument that holds nothing, is symbolic, is on another device than the
-  // first call's, or has a history (unless it is a leaf, or under NoGrad), or shares memory with a
-  // tensor that the function captures and updates or differentiates, and if tensors made by the
-  // function are still held outside after it; OutOfMemory.
+  // as in a session: what was updated by then is torn. Parameters that the function has declared
+  // stay: attempt() takes them back.) Throws what the function throws while it is traced; Error for
+  // an argument that holds nothing, is symbolic, is on another device than the first call's, or has
+  // a history (unless it is a leaf, or under NoGrad), or shares memory with a tensor that the
+  // function captures and updates or differentiates, and if tensors made by the function are still
+  // held outside after it; OutOfMemory.
   template <class... Arguments>
   auto operator()(const Arguments&... arguments) const {
     using Result = ResultOf<Arguments...>;

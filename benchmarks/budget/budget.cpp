@@ -33,28 +33,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// A training step as a graph, whose leading axes are open.
-struct Step {
-  Graph graph;
-  Parameters params{graph, Seed{1}};
-  Model model;
-  Tensor x, y, train;
-
-  Step(Make make, int layers, int segments) : model(make(params, layers)) {
-    const auto placeholder = [&](const char* name, const Spec& of) {
-      Shape open = of.shape;
-      open.set(0, -1);
-      return graph.placeholder(name, of.dtype, open);
-    };
-    x = placeholder("x", model.x);
-    y = placeholder("y", model.y);
-    train = optim::Adam().minimize(model.loss(x, y, segments), params);
-  }
-  memory::Plan plan(const Device& device, const memory::PlanOptions& options = {}) const {
-    return graph.plan({train}, {{x, model.x.shape}, {y, model.y.shape}}, device, options);
-  }
-};
-
 Tensor value_of(const Spec& spec, const Device& device) {
   return spec.dtype == DType::f32 ? Tensor::full(spec.shape, 0.1, DType::f32, device)
                                   : Tensor::zeros(spec.shape, spec.dtype, device);
@@ -135,13 +113,14 @@ double ratio(std::size_t a, std::size_t b) {
 }
 
 nlohmann::json run_model(const std::string& name, Make make, int layers, const Device& device) {
-  const Step step(make, layers, 0);
+  const auto of_layers = [&](const Parameters& params) { return make(params, layers); };
+  const Step step(of_layers);
   const memory::Plan plain = step.plan(device);
   const std::size_t least = step.graph.least_budget(
       {step.train}, {{step.x, step.model.x.shape}, {step.y, step.model.y.shape}}, device);
   std::vector<memory::Plan> segmented;
   for (int k = 1; k <= layers && layers <= kMostSegmented; ++k)
-    segmented.push_back(Step(make, layers, k).plan(device));
+    segmented.push_back(Step(of_layers, k).plan(device));
   std::printf("%s, %d layers, %zu nodes, %.3g products\n%-15s %10s %10s %10s %8s %7s %6s %8s %s\n",
               name.c_str(), layers, plain.nodes, static_cast<double>(plain.work.products), "mode",
               "predicted", "measured", "bound", "products", "moved", "plan s", "steps/s",

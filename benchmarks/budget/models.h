@@ -19,6 +19,29 @@ struct Model {
   std::function<Tensor(const Tensor& x, const Tensor& y, int segments)> loss;
 };
 
+// A training step as a graph, whose leading axes are open.
+struct Step {
+  Graph graph;
+  Parameters params{graph, Seed{1}};
+  Model model;
+  Tensor x, y, train;
+
+  explicit Step(const std::function<Model(const Parameters&)>& make, int segments = 0)
+      : model(make(params)) {
+    const auto placeholder = [&](const char* name, const Spec& of) {
+      Shape open = of.shape;
+      open.set(0, -1);
+      return graph.placeholder(name, of.dtype, open);
+    };
+    x = placeholder("x", model.x);
+    y = placeholder("y", model.y);
+    train = optim::Adam().minimize(model.loss(x, y, segments), params);
+  }
+  memory::Plan plan(const Device& device, const memory::PlanOptions& options = {}) const {
+    return graph.plan({train}, {{x, model.x.shape}, {y, model.y.shape}}, device, options);
+  }
+};
+
 // The last segment takes what is left over and is not computed again, as in checkpoint_sequential.
 inline Tensor run_layers(const Layers& layers, Tensor x, int segments) {
   const auto run = [](const Layers& part, Tensor value) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -43,8 +44,7 @@ struct Training {
 
 Training plan(const Step& step, const Device& device) {
   const double start = now();
-  const memory::Plan plan = step.graph.plan(
-      {step.train}, {{step.x, step.x_shape}, {step.y, step.y_shape}}, device, {.details = true});
+  const memory::Plan plan = step.plan(device, {.details = true});
   const double seconds = now() - start;
   std::vector<Lifetime> buffers;
   for (const auto& b : plan.details->buffers) buffers.push_back({b.first, b.last + 1, b.bytes});
@@ -58,47 +58,43 @@ Training plan(const Step& step, const Device& device) {
   return {ratio(plan.arena_bytes, bound), ratio(longer, bound), plan.nodes, seconds};
 }
 
-void report_model(const char* name, void (*make)(Step&, int, int), int layers,
+void report_model(const char* name, Model (*make)(const Parameters&, int), int layers,
                   const Device& device) {
-  Step step;
-  make(step, layers, 0);
+  const Step step([&](const Parameters& params) { return make(params, layers); });
   const Training t = plan(step, device);
   std::printf("%-8s %6d layers %7zu nodes   x %.4f   x %.4f  %7.2f s\n", name, layers, t.nodes,
               t.planned, t.longer, t.seconds);
 }
 
 // A CNN of random depth, widths, kernels, strides, norms, pools and shortcuts.
-void make_cnn(Step& step, std::uint32_t seed) {
-  Random random(seed);
-  const auto pick = [&](std::size_t low, std::size_t high) {
-    return static_cast<std::int64_t>(draw(random, low, high));
+Model make_cnn(const Parameters& params, std::uint32_t seed) {
+  const auto pick = [random = std::make_shared<Random>(seed)](std::size_t low, std::size_t high) {
+    return static_cast<std::int64_t>(draw(*random, low, high));
   };
   const std::int64_t batch = pick(1, 32);
-  std::int64_t channels = pick(1, 4), side = pick(16, 64);
-  step.x_shape = {batch, channels, side, side};
-  step.y_shape = {batch};
-  step.x = step.graph.placeholder("x", DType::f32, step.x_shape);
-  step.y = step.graph.placeholder("y", DType::i32, step.y_shape);
-  Tensor x = step.x;
-  const std::int64_t layers = pick(2, 16);
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const Parameters scope = step.params.scope("layer" + std::to_string(i));
-    const std::int64_t kernel = 2 * pick(0, 2) + 1;
-    const bool shortcut = i > 0 && pick(0, 2) == 0;
-    const std::int64_t stride = !shortcut && side >= 8 && pick(0, 3) == 0 ? 2 : 1;
-    const std::int64_t out = shortcut ? channels : pick(4, 64);
-    const models::Conv2d conv(scope, channels, out,
-                              {.kernel = kernel, .stride = stride, .padding = kernel / 2});
-    Tensor y = conv(x);
-    if (pick(0, 1)) y = models::BatchNorm(scope.scope("norm"), out)(y, Phase::training);
-    x = relu(shortcut ? x + y : y);
-    if (x.shape()[2] >= 8 && pick(0, 4) == 0) x = max_pool2d(x, 2);
-    channels = out;
-    side = x.shape()[2];
-  }
-  const models::Dense dense(step.params.scope("out"), channels, 10);
-  const Tensor loss = softmax_cross_entropy(dense(mean(x, {.axes = {2, 3}})), step.y);
-  step.train = optim::Adam().minimize(loss, step.params);
+  const std::int64_t in = pick(1, 4), size = pick(16, 64);
+  const auto loss = [=](Tensor x, const Tensor& y_true, int) {
+    std::int64_t channels = in, side = size;
+    const std::int64_t layers = pick(2, 16);
+    for (std::int64_t i = 0; i < layers; ++i) {
+      const Parameters scope = params.scope("layer" + std::to_string(i));
+      const std::int64_t kernel = 2 * pick(0, 2) + 1;
+      const bool shortcut = i > 0 && pick(0, 2) == 0;
+      const std::int64_t stride = !shortcut && side >= 8 && pick(0, 3) == 0 ? 2 : 1;
+      const std::int64_t out = shortcut ? channels : pick(4, 64);
+      const models::Conv2d conv(scope, channels, out,
+                                {.kernel = kernel, .stride = stride, .padding = kernel / 2});
+      Tensor y = conv(x);
+      if (pick(0, 1)) y = models::BatchNorm(scope.scope("norm"), out)(y, Phase::training);
+      x = relu(shortcut ? x + y : y);
+      if (x.shape()[2] >= 8 && pick(0, 4) == 0) x = max_pool2d(x, 2);
+      channels = out;
+      side = x.shape()[2];
+    }
+    const models::Dense dense(params.scope("out"), channels, 10);
+    return softmax_cross_entropy(dense(mean(x, {.axes = {2, 3}})), y_true);
+  };
+  return {{DType::f32, {batch, in, size, size}}, {DType::i32, {batch}}, loss};
 }
 
 void report_training(std::uint32_t networks) {
@@ -119,8 +115,7 @@ void report_training(std::uint32_t networks) {
 
     std::vector<double> planned, over;
     for (std::uint32_t seed = 0; seed < networks; ++seed) {
-      Step step;
-      make_cnn(step, seed);
+      const Step step([&](const Parameters& params) { return make_cnn(params, seed); });
       const Training t = plan(step, device);
       planned.push_back(t.planned);
       over.push_back(t.planned / t.longer);

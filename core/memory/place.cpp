@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory_resource>
 #include <numeric>
 #include <set>
 #include <string>
@@ -139,9 +138,8 @@ class Gaps {
     by_size_.erase({bytes, offset});
   }
 
-  std::pmr::unsynchronized_pool_resource pool_;  // faster than one allocation each
-  std::pmr::unordered_map<std::size_t, std::size_t> end_of_{&pool_}, begin_of_{&pool_};
-  std::pmr::set<std::pair<std::size_t, std::size_t>> by_size_{&pool_};  // bytes, offset
+  std::unordered_map<std::size_t, std::size_t> end_of_, begin_of_;
+  std::set<std::pair<std::size_t, std::size_t>> by_size_;  // bytes, offset
   std::size_t end_ = 0;
 };
 

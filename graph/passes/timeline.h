@@ -90,7 +90,7 @@ void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
 
 // The effort of planning: turns that a search makes and measures, about 50 ns each. Counted, not
 // timed, so that a plan comes out the same every time.
-inline constexpr std::size_t kPlanningTurns = 24'000'000;
+inline constexpr std::size_t kPlanningTurns = 12'000'000;
 
 // The search for what to compute again. The same timeline and bytes give the same turns.
 class Recomputation {
