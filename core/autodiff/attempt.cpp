@@ -27,6 +27,10 @@ Attempt::~Attempt() {
   for (const auto& [set, take_back] : declarations_) take_back();
 }
 
+void Attempt::announce(const Ref<Node>& leaf) {
+  gradients_.try_emplace(leaf.get(), Change{leaf, false, true});
+}
+
 // A leaf may be noted twice, with zero_grad() in between. A gradient made after that belongs to
 // this attempt, even if there was one before.
 void Attempt::note(const Ref<Node>& leaf, bool made) {

@@ -23,8 +23,7 @@ class Attempt {
 
   // Makes room for the note of a change that is still to come, which then cannot fail.
   static void announce_gradient(const Ref<Node>& leaf) {
-    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
-      attempt->gradients_.try_emplace(leaf.get(), Change{leaf, false, true});
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) attempt->announce(leaf);
   }
   // Notes that a backward pass has made the gradient of a leaf, or added to it.
   static void note_gradient(const Ref<Node>& leaf, bool made) {
@@ -65,6 +64,7 @@ class Attempt {
     thread_local constinit Attempt* innermost = nullptr;
     return innermost;
   }
+  void announce(const Ref<Node>& leaf);
   void note(const Ref<Node>& leaf, bool made);
   void take_back_gradients() noexcept;
   void take_back_states() noexcept;

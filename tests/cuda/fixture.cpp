@@ -22,8 +22,9 @@ const emulated::Control* emulated_machine() {
   return control;
 }
 
-Device own_cuda() {
+Device own_cuda(bool is_slow) {
   ebb::detail::CudaDevice device = ebb::detail::open_cuda(0);
+  if (is_slow) device.profile.products_per_us = device.profile.bytes_per_us = 1000;
   return Runtime::make({.name = "cuda",
                         .profile = std::move(device.profile),
                         .source = std::move(device.source),

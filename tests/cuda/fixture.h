@@ -15,7 +15,8 @@ namespace ebb::tests {
 const emulated::Control* emulated_machine();
 
 // CUDA device 0, opened once more, so that a test may lose it.
-Device own_cuda();
+// `is_slow`: plans take it for one whose arithmetic costs far more than copies to the host.
+Device own_cuda(bool is_slow = false);
 
 // -2, -1.75, ..., 2, repeated.
 std::vector<float> ramp(std::size_t count);
