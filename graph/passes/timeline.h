@@ -88,7 +88,7 @@ std::int64_t extra_nanoseconds(const Timeline& timeline, const Turns& turns);
 // Measures turns. Equals the lower bound of the schedule that they make.
 void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
 
-// The effort of planning: turns that a search makes and measures, about 50 ns each. Counted, not
+// The effort of planning: turns that a search makes and measures. Counted, not
 // timed, so that a plan comes out the same every time.
 inline constexpr std::size_t kPlanningTurns = 12'000'000;
 
