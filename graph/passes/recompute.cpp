@@ -29,16 +29,17 @@ class Recomputation::Search {
     for (Index p = 0; p < timeline.positions(); ++p) {
       plain_.turns.push_back({p, p});
       nanoseconds_ += static_cast<double>(timeline.steps[p].nanoseconds);
+      working_set_ = std::max(working_set_, working_set(p));
     }
     evaluate(plain_);
   }
 
   Turns fit(std::size_t bytes, std::size_t effort) {
     if (plain_.peak_bytes <= bytes) return plain_.turns;
+    if (bytes < working_set_) return {};
     if (const std::optional<Turns> best = fit_exhaustively(timeline_, bytes)) return *best;
-    Candidate best = least();
-    if (best.peak_bytes > bytes) return {};
     effort_ = effort;
+    Candidate best = least_;
     std::vector<Candidate> starts = segmented();
     std::stable_sort(starts.begin(), starts.end(), [&](const Candidate& a, const Candidate& b) {
       const bool a_fits = a.peak_bytes <= bytes, b_fits = b.peak_bytes <= bytes;
@@ -49,9 +50,12 @@ class Recomputation::Search {
     starts.push_back(plain_);
     const std::size_t share = effort / (2 * starts.size());
     for (Candidate& start : starts)
-      if (repair(start, bytes, share) && start.nanoseconds < best.nanoseconds)
+      if (repair(start, bytes, share) &&
+          (best.peak_bytes > bytes || start.nanoseconds < best.nanoseconds))
         best = std::move(start);
-    for (const Candidate& start : {best, least_}) anneal(best, start, bytes);
+    if (best.peak_bytes > bytes) best = least();
+    if (best.peak_bytes > bytes) return {};
+    for (int tries = 0; tries < 2; ++tries) anneal(best, best, bytes);
     return best.turns;
   }
 
@@ -61,9 +65,7 @@ class Recomputation::Search {
       least_.turns = *best;
       return least_;
     }
-    effort_ = kLeastTurns;
-    std::size_t below = 0;
-    for (Index s = 0; s < timeline_.positions(); ++s) below = std::max(below, working_set(s));
+    effort_ = limited(4 * kAnnealPasses, 8 * kLeastAnnealTurns, kLeastTurns);
     std::vector<Candidate> starts = segmented();
     starts.push_back(plain_);
     const auto lower =
@@ -71,8 +73,8 @@ class Recomputation::Search {
                          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
     least_ = *lower;
     for (Candidate start : {plain_, *lower}) {
-      std::size_t low = below;
-      for (int tries = 0; tries < kBisections && low < least_.peak_bytes; ++tries) {
+      std::size_t low = working_set_;
+      while (low + least_.peak_bytes / kPrecision < least_.peak_bytes) {
         const std::size_t middle = low + (least_.peak_bytes - low) / 2;
         Candidate next = start;
         if (repair(next, middle, effort_ / 4))
@@ -81,7 +83,7 @@ class Recomputation::Search {
           low = middle + 1;
       }
     }
-    for (int tries = 0; tries < kTries && least_.peak_bytes > below;)
+    for (int tries = 0; tries < kTries && least_.peak_bytes > working_set_;)
       tries = anneal(least_, least_, least_.peak_bytes - 1) ? 0 : tries + 1;
     return least_;
   }
@@ -89,7 +91,13 @@ class Recomputation::Search {
  private:
   static constexpr std::size_t kLeastTurns = 15'000'000;
   static constexpr std::size_t kMostTurns = 8;  // times the steps
-  static constexpr int kBisections = 10, kTries = 4;
+  static constexpr std::size_t kPrecision = 200;  // parts of the least that bisection leaves
+  static constexpr int kTries = 2;
+
+  // The turns of so many passes over all steps, within bounds.
+  std::size_t limited(std::size_t passes, std::size_t least, std::size_t most) const {
+    return std::clamp(passes * timeline_.steps.size(), least, most);
+  }
 
   // The least that a step needs: what it reads and writes.
   std::size_t working_set(Index s) const {
@@ -329,7 +337,8 @@ class Recomputation::Search {
       return static_cast<double>(candidate.nanoseconds) +
              kExcessSteps * step * excess(bytes) / static_cast<double>(bytes);
     };
-    const std::size_t effort = std::min(effort_ / 2, kAnnealTurns);
+    const std::size_t effort =
+        std::min(effort_ / 2, limited(kAnnealPasses, kLeastAnnealTurns, kMostAnnealTurns));
     const std::size_t left = effort_ - effort;
     evaluate(now);
     double score_now = score(now);
@@ -353,7 +362,8 @@ class Recomputation::Search {
     }
     return is_better;
   }
-  static constexpr std::size_t kAnnealTurns = 1'000'000;
+  static constexpr std::size_t kAnnealPasses = 1000, kLeastAnnealTurns = 100'000,
+                               kMostAnnealTurns = 1'000'000;
   static constexpr double kExcessSteps = 200, kWarmSteps = 2, kHotSteps = 16;
 
   // Makes up to four random changes: leaves out or moves a repeated step, or makes a value again
@@ -404,6 +414,7 @@ class Recomputation::Search {
 
   const Timeline& timeline_;
   double nanoseconds_ = 0;            // of all steps, once
+  std::size_t working_set_ = 0;       // the largest of a step: no turns keep less
   std::size_t effort_ = kLeastTurns;  // turns that may still be made
   Candidate plain_;                   // repeats nothing
   Candidate least_;
