@@ -40,7 +40,7 @@ class Recomputation::Search {
     if (const std::optional<Turns> best = fit_exhaustively(timeline_, bytes)) return *best;
     effort_ = effort;
     Candidate best = least_;
-    std::vector<Candidate> starts = segmented();
+    std::vector<Candidate> starts = segmented(bytes);
     std::stable_sort(starts.begin(), starts.end(), [&](const Candidate& a, const Candidate& b) {
       const bool a_fits = a.peak_bytes <= bytes, b_fits = b.peak_bytes <= bytes;
       if (a_fits != b_fits) return a_fits;
@@ -66,7 +66,7 @@ class Recomputation::Search {
       return least_;
     }
     effort_ = limited(4 * kAnnealPasses, 8 * kLeastAnnealTurns, kLeastTurns);
-    std::vector<Candidate> starts = segmented();
+    std::vector<Candidate> starts = segmented(0);
     starts.push_back(plain_);
     const auto lower =
         std::min_element(starts.begin(), starts.end(),
@@ -90,7 +90,7 @@ class Recomputation::Search {
 
  private:
   static constexpr std::size_t kLeastTurns = 15'000'000;
-  static constexpr std::size_t kMostTurns = 8;  // times the steps
+  static constexpr std::size_t kMostTurns = 8;    // times the steps
   static constexpr std::size_t kPrecision = 200;  // parts of the least that bisection leaves
   static constexpr int kTries = 2;
 
@@ -163,7 +163,9 @@ class Recomputation::Search {
   }
 
   bool is_at_hand(Index value, Index turn, Index before) {
-    if (made_[value] == turn || !can_repeat(value, before)) return true;
+    if (made_[value] == turn || !can_repeat(value, before) ||
+        timeline_.values[value].producer < segment_)
+      return true;
     const Event* event = event_from(value, turn);
     return event && event->kind == Event::read;
   }
@@ -185,6 +187,9 @@ class Recomputation::Search {
   }
 
   void make(Index value, Index turn, Index before, Turns& result) {
+    const auto border =
+        std::lower_bound(borders_.begin(), borders_.end(), timeline_.values[value].producer);
+    segment_ = border == borders_.begin() ? 0 : border[-1] + 1;
     stack_.push_back({maker(value), 0});
     while (!stack_.empty()) {
       auto& [step, next] = stack_.back();
@@ -202,11 +207,12 @@ class Recomputation::Search {
       }
       stack_.pop_back();
     }
+    segment_ = 0;
   }
 
   // Time to make a value again before a turn.
   std::int64_t cost_of(Index value, Index turn, Index before) {
-    constexpr std::size_t kMost = 32;
+    constexpr std::size_t kMost = 16;
     std::vector<Index> chain{maker(value)};
     std::int64_t cost = 0;
     for (std::size_t i = 0; i < chain.size() && i < kMost; ++i) {
@@ -222,8 +228,8 @@ class Recomputation::Search {
   }
 
   // Candidates that drop what is alive over the peak but for the values at borders of segments, for
-  // segments of several sizes.
-  std::vector<Candidate> segmented() {
+  // segments of several sizes: of the fewest first segments that suffice, or of all.
+  std::vector<Candidate> segmented(std::size_t bytes) {
     evaluate(plain_);
     std::vector<Gap> gaps;
     std::size_t in_all = 0, most = 0;
@@ -241,25 +247,45 @@ class Recomputation::Search {
     std::vector<Candidate> found;
     for (std::size_t segment = in_all; segment > 0 && segment >= most / 2;
          segment = segment * 4 / 5) {
-      std::vector<Index> borders;
-      std::size_t bytes = 0;
+      borders_.clear();
+      std::size_t sum = 0;
       for (const Gap& gap : gaps) {
-        bytes += timeline_.values[gap.value].bytes;
-        if (bytes < segment) continue;
-        borders.push_back(producer(gap));
-        bytes = 0;
+        sum += timeline_.values[gap.value].bytes;
+        if (sum < segment) continue;
+        borders_.push_back(producer(gap));
+        sum = 0;
       }
-      std::vector<Gap> closed;
-      for (const Gap& gap : gaps) {
-        const auto border = std::lower_bound(borders.begin(), borders.end(), producer(gap));
-        if (border == borders.end() || *border >= gap.from) closed.push_back(gap);
+      const auto with_closed = [&](std::size_t segments) {
+        std::vector<Gap> closed;
+        for (const Gap& gap : gaps) {
+          const auto border = std::lower_bound(borders_.begin(), borders_.end(), producer(gap));
+          if (static_cast<std::size_t>(border - borders_.begin()) < segments &&
+              (border == borders_.end() || *border >= gap.from))
+            closed.push_back(gap);
+        }
+        find_events(plain_.turns);
+        Candidate candidate{close(plain_.turns, closed)};
+        if (!candidate.turns.empty()) evaluate(candidate);
+        return candidate;
+      };
+      // The last segment is needed at once: closing it seldom helps.
+      Candidate candidate = with_closed(borders_.size());
+      if (candidate.peak_bytes > bytes) {
+        Candidate all = with_closed(borders_.size() + 1);
+        if (all.peak_bytes < candidate.peak_bytes) candidate = std::move(all);
+      } else {
+        for (std::size_t low = 0, high = borders_.size(); high - low > 1;) {
+          const std::size_t middle = low + (high - low) / 2;
+          Candidate fewer = with_closed(middle);
+          const bool fits = fewer.peak_bytes <= bytes;
+          if (fits) candidate = std::move(fewer);
+          (fits ? high : low) = middle;
+        }
       }
-      find_events(plain_.turns);
-      Candidate candidate{close(plain_.turns, closed)};
       if (candidate.turns.empty()) continue;
-      evaluate(candidate);
       found.push_back(std::move(candidate));
     }
+    borders_.clear();
     return found;
   }
 
@@ -422,6 +448,8 @@ class Recomputation::Search {
   Usage usage_;
   std::vector<std::vector<Event>> events_;  // by value
   std::vector<Index> made_;                 // by value: turn before which it was last made again
+  std::vector<Index> borders_;              // steps after which segments end
+  Index segment_ = 0;                       // first step of one: what was made before it is kept
   struct Frame {
     Index step;
     std::size_t next;  // read
