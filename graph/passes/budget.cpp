@@ -130,22 +130,25 @@ std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes)
     ways.emplace_back(each, timeline);
     if (profile.link_bytes_per_us == 0) continue;
     add_restores(timeline, profile);
-    ways.emplace_back(each, std::move(timeline));
+    if (timeline.restores > 0) ways.emplace_back(each, std::move(timeline));
   }
+  // The least comes first, of ways with moves where there are any: whether a budget is refused must
+  // not depend on the luck of a search.
+  const bool moves =
+      std::ranges::any_of(ways, [](const Way& way) { return way.timeline.restores > 0; });
   std::optional<Fitted> best;
   for (Way& way : ways) {
-    std::optional<Fitted> fitted =
-        fit_order(draft, way.order, way.timeline, way.recomputation, arena_bytes);
-    if (fitted && (!best || fitted->nanoseconds < best->nanoseconds)) best = std::move(fitted);
-  }
-  // Whether a budget is refused must not depend on the luck of these searches.
-  const bool none_fits = !best;
-  for (Way& way : ways) {
-    if (!none_fits) break;
+    if (moves && way.timeline.restores == 0) continue;
     Fitted least = repeated(draft, way.order, way.timeline, way.recomputation.least());
     if (!best || least.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
       best = std::move(least);
   }
+  if (best->schedule.layout.total_bytes <= arena_bytes)
+    for (Way& way : ways) {
+      std::optional<Fitted> fitted =
+          fit_order(draft, way.order, way.timeline, way.recomputation, arena_bytes);
+      if (fitted && fitted->nanoseconds < best->nanoseconds) best = std::move(fitted);
+    }
   overlap_moves(best->draft, best->schedule,
                 std::max(arena_bytes, best->schedule.layout.total_bytes));
   draft = std::move(best->draft);

@@ -53,7 +53,6 @@ class Recomputation::Search {
       if (repair(start, bytes, share) &&
           (best.peak_bytes > bytes || start.nanoseconds < best.nanoseconds))
         best = std::move(start);
-    if (best.peak_bytes > bytes) best = least();
     if (best.peak_bytes > bytes) return {};
     for (int tries = 0; tries < 2; ++tries) anneal(best, best, bytes);
     return best.turns;

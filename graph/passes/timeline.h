@@ -102,8 +102,8 @@ class Recomputation {
 
   // Turns with the fewest bytes alive that the search can reach.
   const Turns& least();
-  // Turns that keep at most `bytes` alive, with as little work as the effort finds. Empty for fewer
-  // bytes than those of least().
+  // Turns that keep at most `bytes` alive, with as little work as the effort finds. Empty if it
+  // finds none; once least() was called, that is for fewer bytes than those alone.
   Turns fit(std::size_t bytes, std::size_t effort = kPlanningTurns);
 
  private:
