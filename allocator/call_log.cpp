@@ -53,41 +53,33 @@ class CallLog::Replay {
     auto& blocks = pool ? blocks_of_pools_ : blocks_;
     switch (call.kind) {
       case Kind::allocate: {
-        Request request = log_.asked_[call.request].request;
+        auto [request, composition] = log_.asked_[call.request];
         request.bytes = call.bytes;
-        blocks[call.block] = allocator_.allocate(request);
+        blocks[call.block] = pool ? pool->allocate(request, std::move(composition), call.may_grow)
+                                  : allocator_.allocate(request);
         break;
       }
       case Kind::free:
-        allocator_.free(blocks.at(call.block));
+        pool ? pool->free(blocks.at(call.block)) : allocator_.free(blocks.at(call.block));
         blocks.erase(call.block);
+        break;
+      case Kind::set_limit:
+        pool ? pool->set_limit(limit_of(call.bytes)) : allocator_.set_limit(limit_of(call.bytes));
+        break;
+      case Kind::preallocate:
+        pool ? pool->preallocate(call.bytes) : allocator_.preallocate(call.bytes);
         break;
       case Kind::release_cached:
         allocator_.release_cached();
         break;
-      case Kind::set_limit:
-        allocator_.set_limit(limit_of(call.bytes));
-        break;
-      case Kind::preallocate:
-        allocator_.preallocate(call.bytes);
-        break;
       case Kind::make_pool:
         pools_[call.pool] = allocator_.make_pool("replay", limit_of(call.bytes));
         break;
-      case Kind::allocate_in_pool: {
-        const Asked& asked = log_.asked_[call.request];
-        blocks[call.block] = pool->allocate(asked.request, asked.composition, call.may_grow);
-        break;
-      }
       case Kind::grow: {
         const Asked& asked = log_.asked_[call.request];
         provide(*pool, blocks.at(call.block), asked.request, asked.composition);
         break;
       }
-      case Kind::free_in_pool:
-        pool->free(blocks.at(call.block));
-        blocks.erase(call.block);
-        break;
       case Kind::rest:
         pool->rest(blocks.at(call.block));
         break;
@@ -107,12 +99,6 @@ class CallLog::Replay {
         break;
       case Kind::resume:
         pool->resume();
-        break;
-      case Kind::set_limit_of_pool:
-        pool->set_limit(limit_of(call.bytes));
-        break;
-      case Kind::preallocate_in_pool:
-        pool->preallocate(call.bytes);
         break;
       case Kind::close:
         pool->close();

@@ -36,21 +36,17 @@ class CallLog {
   std::size_t least_limit_bytes() const;
 
   enum class Kind : std::uint8_t {
-    allocate,
+    allocate,  // this and the next three: of the allocator, or of a pool
     free,
-    release_cached,
     set_limit,
     preallocate,
+    release_cached,
     make_pool,
-    allocate_in_pool,
     grow,
-    free_in_pool,
     rest,
     wake,
     suspend,
     resume,
-    set_limit_of_pool,
-    preallocate_in_pool,
     close,
     destroy_pool,
   };

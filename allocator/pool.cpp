@@ -76,7 +76,7 @@ Block* Pool::allocate(const Request& request, Composition composition, bool may_
     remove_holding(holding);
     throw;
   }
-  allocator_.note(CallLog::Kind::allocate_in_pool, this, static_cast<Block*>(&holding), request,
+  allocator_.note(CallLog::Kind::allocate, this, static_cast<Block*>(&holding), request,
                   allocator_.ledger.published_allocated(), &holding.composition, may_grow);
   return &holding;
 }
@@ -231,7 +231,7 @@ void Pool::shrink_back(Holding& holding, Before&& before) noexcept {
 
 void Pool::free(Block* block) noexcept {
   if (!block) return;
-  allocator_.note(CallLog::Kind::free_in_pool, this, block);
+  allocator_.note(CallLog::Kind::free, this, block);
   remove_holding(holding_of(block));
 }
 
@@ -351,7 +351,7 @@ void Pool::preallocate(std::size_t bytes) {
     cushion.target = target;
     return true;
   });
-  allocator_.note(CallLog::Kind::preallocate_in_pool, this, nullptr, bytes);
+  allocator_.note(CallLog::Kind::preallocate, this, nullptr, bytes);
 }
 
 CloseReport Pool::close() noexcept {
@@ -393,8 +393,7 @@ Stats Pool::stats() const { return allocator_.stats(state_.get()); }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   std::size_t reserved = 0, limit = 0;
-  allocator_.note(CallLog::Kind::set_limit_of_pool, this, nullptr,
-                  reserved_bytes.value_or(kNoLimit));
+  allocator_.note(CallLog::Kind::set_limit, this, nullptr, reserved_bytes.value_or(kNoLimit));
   {
     const Guard guard(allocator_.lock);
     limit = state_->limit = reserved_bytes.value_or(kNoLimit);
