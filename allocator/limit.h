@@ -1,7 +1,10 @@
 // Limits on reserved memory, and growth on demand or in advance.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -43,6 +46,15 @@ class Limit {
   double fraction_ = 0;
   bool is_fraction_ = false;
 };
+
+/// The least of the given limits in bytes; nothing if none is given.
+inline std::optional<std::size_t> least_bytes(std::initializer_list<std::optional<Limit>> limits,
+                                              std::size_t capacity) noexcept {
+  std::optional<std::size_t> least;
+  for (const std::optional<Limit>& limit : limits)
+    if (limit) least = std::min(limit->bytes_of(capacity), least.value_or(~std::size_t{0}));
+  return least;
+}
 
 /// Whether memory is taken from the device on demand or in advance.
 enum class Growth {

@@ -10,8 +10,7 @@ void require_values(const Tensor& tensor, const char* what, const std::string& w
   refuse_while_tracing(what, entry());
   if (!tensor.defined() || tensor.is_symbolic() || is_shape_only(*tensor.impl()))
     refuse(what, which + " has no values: it is " + tensor.to_string());
-  const auto simulation = tensor.device().runtime().simulation();
-  if (tensor.device().is_simulated() && !(simulation && simulation->gives_values()))
+  if (!tensor.device().runtime().has_values())
     refuse<SimulatedRead>(what, which + " has no values, since its device is simulated: it is " +
                                     tensor.to_string() + kGiveValues);
   require_whole(*tensor.impl()->storage, what, entry());

@@ -7,6 +7,7 @@
 #include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/device/streams.h"
 #include "ebb/core/device/tf32.h"
 
@@ -137,6 +138,11 @@ std::shared_ptr<detail::Simulation> Runtime::simulation() const noexcept {
   if (!simulated_) return nullptr;
   const std::lock_guard lock(simulations);
   return simulation_;
+}
+
+bool Runtime::has_values() const noexcept {
+  const auto simulation = this->simulation();
+  return simulation ? simulation->gives_values() : !simulated_;
 }
 
 std::shared_ptr<detail::Simulation> Runtime::set_simulation(

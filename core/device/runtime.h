@@ -78,7 +78,10 @@ class Runtime final : public detail::Counted {
   // What a prediction gives the program that it runs here in place of values; null without one.
   // Always null on a real device.
   std::shared_ptr<detail::Simulation> simulation() const noexcept;
-  // Returns the previous one. On a simulated device only.
+  // Whether tensors here have values to read: on a simulated device only if a prediction gives
+  // some.
+  bool has_values() const noexcept;
+  // Returns the previous one.
   std::shared_ptr<detail::Simulation> set_simulation(
       std::shared_ptr<detail::Simulation> simulation) noexcept;
   // Whether memory is filled with NaNs when it is handed out and when its life ends, so that reads

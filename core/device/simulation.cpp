@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/kernels/convert.h"
 
 namespace ebb::detail {
@@ -42,11 +43,10 @@ void Simulation::read(const char* what, const Spec& spec, std::int64_t first, st
   }
   // The function is called without the lock: it may read values itself.
   const std::size_t size = size_of(spec.dtype);
-  std::uint64_t element = values_.number() ? given_element(spec.dtype, *values_.number()) : 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!values_.number())
-      element = given_element(spec.dtype, values_({what, spec, first + static_cast<std::int64_t>(i),
-                                                   site.file, site.line}));
+    const std::uint64_t element = given_element(
+        spec.dtype,
+        values_({what, spec, first + static_cast<std::int64_t>(i), site.file, site.line}));
     std::memcpy(static_cast<std::byte*>(to) + i * size, &element, size);
   }
 }
@@ -69,5 +69,13 @@ std::optional<std::string> Simulation::saved(const std::string& file) const {
   }
   return outer_ ? outer_->saved(file) : std::nullopt;
 }
+
+SimulationScope::SimulationScope(const Device& twin, const memory::GivenValues& values,
+                                 std::shared_ptr<const Simulation> outer)
+    : twin_(twin),
+      simulation_(std::make_shared<Simulation>(values, std::move(outer))),
+      before_(twin.runtime().set_simulation(simulation_)) {}
+
+SimulationScope::~SimulationScope() { twin_.runtime().set_simulation(std::move(before_)); }
 
 }  // namespace ebb::detail

@@ -14,6 +14,7 @@
 #include "ebb/allocator/category.h"
 #include "ebb/core/base/call_site.h"
 #include "ebb/core/base/shape.h"
+#include "ebb/core/device/device.h"
 
 namespace ebb {
 
@@ -33,19 +34,17 @@ struct ValueRead {
 class GivenValues {
  public:
   GivenValues() = default;
-  GivenValues(double number) noexcept : number_(number) {}  // NOLINT: implicit by design
+  GivenValues(double number)  // NOLINT: implicit by design
+      : function_([number](const ValueRead&) { return number; }) {}
   template <class Function>
   requires std::is_invocable_r_v<double, const Function&, const ValueRead&> GivenValues(
       Function function)
       : function_(std::move(function)) {}  // NOLINT: implicit by design
 
-  explicit operator bool() const noexcept { return number_ || function_; }
-  // The number, if it is the same for all reads.
-  const std::optional<double>& number() const noexcept { return number_; }
-  double operator()(const ValueRead& read) const { return number_ ? *number_ : function_(read); }
+  explicit operator bool() const noexcept { return static_cast<bool>(function_); }
+  double operator()(const ValueRead& read) const { return function_(read); }
 
  private:
-  std::optional<double> number_;
   std::function<double(const ValueRead&)> function_;
 };
 
@@ -89,6 +88,23 @@ class Simulation {
   mutable std::mutex mutex_;  // guards the members below
   std::vector<memory::ReadLine> reads_;
   std::map<std::string, std::string> headers_;  // by absolute path
+};
+
+// A prediction's simulation on a device, for the scope's life. A real device has no use for it.
+class SimulationScope {
+ public:
+  SimulationScope(const Device& twin, const memory::GivenValues& values,
+                  std::shared_ptr<const Simulation> outer = {});
+  ~SimulationScope();
+  SimulationScope(const SimulationScope&) = delete;
+  SimulationScope& operator=(const SimulationScope&) = delete;
+
+  std::vector<memory::ReadLine> reads() const { return simulation_->reads(); }
+
+ private:
+  const Device twin_;
+  const std::shared_ptr<Simulation> simulation_;
+  std::shared_ptr<Simulation> before_;
 };
 
 }  // namespace detail

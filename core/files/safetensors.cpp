@@ -309,10 +309,6 @@ std::string make_header(std::span<const View> tensors, std::span<const std::uint
   return length + text;
 }
 
-}  // namespace
-
-namespace {
-
 // A file that is yet to be written: its header, and its tensors in the order of their values.
 struct Layout {
   std::string header;

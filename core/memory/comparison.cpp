@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/simulation_scope.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb::memory {
@@ -18,14 +18,14 @@ void Comparison::measure(std::string name, const Program& program, const Predict
   if (!device_.is_simulated()) {
     const Device twin = device_.twin();
     const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
-    const ebb::detail::SimulationScope simulation(twin, options);
+    const ebb::detail::SimulationScope simulation(twin, options.values);
     Marks marks(twin);
     program(twin, marks);
     result.predicted = marks.finish();
     result.fits = twin.runtime().fits();
     result.reads = simulation.reads();
   }
-  const ebb::detail::SimulationScope simulation(device_, options);  // if it is a twin itself
+  const ebb::detail::SimulationScope simulation(device_, options.values);  // if it is a twin itself
   Marks marks(device_);
   const auto start = std::chrono::steady_clock::now();
   program(device_, marks);

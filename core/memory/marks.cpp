@@ -4,7 +4,6 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/device/simulation.h"
 #include "ebb/core/memory/memory.h"
 
 namespace ebb::memory {
@@ -48,11 +47,7 @@ void Marks::operator()(std::string_view moment) {
 }
 
 void Marks::step(const Tensor& loss, CallSite site) {
-  const auto has_value = [](const Tensor& of) {
-    const auto simulation = of.device().runtime().simulation();
-    return !of.device().is_simulated() || (simulation && simulation->gives_values());
-  };
-  if (loss.defined() && !loss.is_symbolic() && has_value(loss))
+  if (loss.defined() && !loss.is_symbolic() && loss.device().runtime().has_values())
     losses_.push_back(loss.item<double>({}, site));
   ++footprint_.steps;
   footprint_.step_peak_bytes =

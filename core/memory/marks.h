@@ -50,9 +50,8 @@ class Marks {
   // Records the bytes held now under a name: mark("built").
   void operator()(std::string_view moment);
   // Ends a training step, which began at the previous mark. Reads the loss, one floating element,
-  // unless it is undefined or on a simulated device
-  // without given values. Throws ShapeError and Error like Tensor::item,
-  // with the caller's line.
+  // unless it is undefined or on a simulated device without given values. Throws ShapeError and
+  // Error like Tensor::item, with the caller's line.
   void step(const Tensor& loss, CallSite site = CallSite::here());
 
   // Losses of the steps so far; empty on a simulated device.

@@ -6,8 +6,8 @@
 #include "ebb/allocator/call_log.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/device/simulation.h"
 #include "ebb/core/memory/predict.h"
-#include "ebb/core/memory/simulation_scope.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb {
@@ -23,9 +23,7 @@ CachingAllocator& allocator_of(const Device& device) noexcept {
 Stats stats(const Device& device) { return allocator_of(device).stats(); }
 
 void set_limit(const Device& device, std::optional<Limit> reserved) {
-  std::optional<std::size_t> bytes;
-  if (reserved) bytes = reserved->bytes_of(device.runtime().capacity_bytes());
-  allocator_of(device).set_limit(bytes);
+  allocator_of(device).set_limit(least_bytes({reserved}, device.runtime().capacity_bytes()));
 }
 
 void set_growth(const Device& device, Growth growth) {
@@ -63,27 +61,6 @@ std::vector<Holder> holders(const Device& device, std::size_t most) {
   return allocator_of(device).holders(most);
 }
 
-}  // namespace memory
-
-detail::SimulationScope::SimulationScope(const Device& twin, const memory::PredictOptions& options,
-                                         std::shared_ptr<const Simulation> outer)
-    : twin_(twin),
-      simulation_(twin.is_simulated()
-                      ? std::make_shared<Simulation>(options.values, std::move(outer))
-                      : nullptr) {
-  if (simulation_) before_ = twin_.runtime().set_simulation(simulation_);
-}
-
-detail::SimulationScope::~SimulationScope() {
-  if (simulation_) twin_.runtime().set_simulation(std::move(before_));
-}
-
-std::vector<memory::ReadLine> detail::SimulationScope::reads() const {
-  return simulation_ ? simulation_->reads() : std::vector<memory::ReadLine>();
-}
-
-namespace memory {
-
 Prediction predict(const Device& device, const std::function<void(Device)>& program,
                    const PredictOptions& options) {
   constexpr std::size_t kHolders = 10;
@@ -93,7 +70,8 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
   const auto log = std::make_shared<CallLog>(device.runtime().profile());
   allocator_of(twin).set_call_log(log);
   {
-    const ebb::detail::SimulationScope simulation(twin, options, device.runtime().simulation());
+    const ebb::detail::SimulationScope simulation(twin, options.values,
+                                                  device.runtime().simulation());
     program(twin);
     prediction.reads = simulation.reads();
   }

@@ -112,26 +112,25 @@ std::string summary(const Device& device, std::size_t most_holders) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Plan& plan) {
-  std::string text = line("peak", figure(plan.peak_bytes)) + categories(plan.by_category) +
-                     line("arena", figure(plan.arena_bytes)) +
-                     line("reserved", figure(plan.reserved_bytes)) +
-                     line("lower bound", figure(plan.lower_bound_bytes), times(plan)) +
-                     line("without sharing", figure(plan.naive_bytes)) + left("nodes", kLabel) +
-                     right(std::to_string(plan.nodes), kFigure);
+  std::string text =
+      line("peak", figure(plan.peak_bytes)) + categories(plan.by_category) +
+      line("arena", figure(plan.arena_bytes)) + line("reserved", figure(plan.reserved_bytes)) +
+      line("lower bound", figure(plan.lower_bound_bytes), times(plan)) +
+      line("without sharing", figure(plan.naive_bytes)) + line("nodes", std::to_string(plan.nodes));
   if (plan.unbudgeted_bytes > 0)
-    text += "\n" + line("without a budget", figure(plan.unbudgeted_bytes)) +
+    text += line("without a budget", figure(plan.unbudgeted_bytes)) +
             (plan.micro_batches > 1 ? line("micro-batches", std::to_string(plan.micro_batches),
                                            " of " + std::to_string(plan.micro_batch_rows) + " rows")
                                     : "") +
             line("nodes run again", std::to_string(plan.repeated_nodes)) +
             line("  more products", share(plan.extra_work.products, plan.work.products)) +
-            left("  more bytes moved", kLabel) +
-            right(share(plan.extra_work.moved_bytes, plan.work.moved_bytes), kFigure);
+            line("  more bytes moved", share(plan.extra_work.moved_bytes, plan.work.moved_bytes));
   if (plan.moved_values > 0)
-    text += "\n" + line("moved to the host", std::to_string(plan.moved_values)) +
-            line("  bytes, both ways", figure(plan.moved_bytes)) + left("  page-locked", kLabel) +
-            right(figure(plan.page_locked_bytes), kFigure);
-  if (!plan.peak_node.empty()) text += "\n" + left("most at", kLabel) + "  " + plan.peak_node;
+    text += line("moved to the host", std::to_string(plan.moved_values)) +
+            line("  bytes, both ways", figure(plan.moved_bytes)) +
+            line("  page-locked", figure(plan.page_locked_bytes));
+  if (!plan.peak_node.empty()) text += left("most at", kLabel) + "  " + plan.peak_node + "\n";
+  text.pop_back();
   return out << text;
 }
 

@@ -75,9 +75,7 @@ std::string place_of(std::int64_t element, const Shape& shape) {
 
 NanCheck nan_check_on(const Runtime& runtime) noexcept {
   const NanCheck check = tape_mode().nan_check;
-  if (check == NanCheck::none || !runtime.is_simulated()) return check;
-  const auto simulation = runtime.simulation();
-  return simulation && simulation->gives_values() ? check : NanCheck::none;
+  return check == NanCheck::none || runtime.has_values() ? check : NanCheck::none;
 }
 
 std::string find_nan(const KernelContext& context, NanCheck check, Runtime& runtime, Stream* stream,

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "ebb/core/base/formatted.h"
-#include "ebb/core/device/simulation.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/tensor/read.h"
 #include "ebb/core/tensor/tape_mode.h"
@@ -135,10 +134,7 @@ std::ostream& operator<<(std::ostream& out, BFloat16 value) {
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) {
-  const bool is_concrete = x.defined() && x.impl()->storage;
-  const auto simulation = is_concrete ? x.device().runtime().simulation() : nullptr;
-  const bool has_values =
-      is_concrete && (!x.device().is_simulated() || (simulation && simulation->gives_values()));
+  const bool has_values = x.defined() && x.impl()->storage && x.device().runtime().has_values();
   if (!has_values || detail::tape_mode().trace) return out << x.to_string();
   detail::require_whole(*x.impl()->storage, "print", detail::entry());
   Printer(*x.impl()).print(out);
