@@ -27,12 +27,6 @@ bool is_leaf(const Tensor& tensor) noexcept {
   return node && node->op == &leaf_op;
 }
 
-std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
-                                    const Runtime& runtime) {
-  if (!limit) return std::nullopt;
-  return limit->bytes_of(runtime.capacity_bytes());
-}
-
 // The first argument that is the same leaf.
 std::size_t first_of(const Tensors& arguments, std::size_t i) noexcept {
   std::size_t first = 0;
@@ -179,12 +173,13 @@ class Tracer {
       if (!node->op->updates.empty() && node->root->op == &captured_op)
         effects.push_back(node.get());
     if (!fetches_.empty() || !effects.empty())
-      traced_->program = make_program(*traced_->graph, fetches_, fed_, runtime,
-                                      {.passes = options.passes,
-                                       .what = kWhat,
-                                       .budget = bytes_of(options.budget, runtime),
-                                       .batch = options.batch,
-                                       .effects = effects});
+      traced_->program =
+          make_program(*traced_->graph, fetches_, fed_, runtime,
+                       {.passes = options.passes,
+                        .what = kWhat,
+                        .budget = memory::least_bytes({options.budget}, runtime.capacity_bytes()),
+                        .batch = options.batch,
+                        .effects = effects});
     traced_->graph->forget_draws();
     results_ = symbolic_ = fetches_ = Tensors();
     draws_ = Tensor();
@@ -325,22 +320,12 @@ class CompiledCalls::Impl {
 
   memory::Breakdown memory() const {
     const std::lock_guard lock(mutex_);
-    memory::Breakdown breakdown;
-    if (!memory_) return breakdown;
-    breakdown.arena_bytes = memory_->arena.allocated_bytes();
-    breakdown.page_locked_bytes = memory_->arena.host_bytes();
-    CapturedBytes captured(memory_->device.runtime().profile());
-    for (const std::unique_ptr<Traced>& plan : plans_) {
-      if (!plan->executable) continue;
-      const Program& program = plan->executable->program();
-      breakdown.workspace_bytes = std::max(breakdown.workspace_bytes, program.plan.workspace_bytes);
-      for (const Node* node : program.captured) captured.add(*node);
-    }
-    breakdown.captured_bytes = captured.bytes();
-    const memory::Stats stats = memory_->pool->stats();
-    breakdown.total_bytes = stats.allocated.current;
-    breakdown.reserved_bytes = stats.reserved.current;
-    return breakdown;
+    if (!memory_) return {};
+    std::vector<const Program*> programs;
+    for (const std::unique_ptr<Traced>& plan : plans_)
+      if (plan->executable) programs.push_back(&plan->executable->program());
+    return breakdown_of(*memory_->pool, memory_->arena, programs,
+                        memory_->device.runtime().profile());
   }
 
   memory::Stats stats() const {
@@ -361,17 +346,10 @@ class CompiledCalls::Impl {
     explicit Memory(const Device& on, const CompileOptions& options)
         : device(on),
           stream(device.runtime()),
-          pool(make_pool(device, options)),
+          pool(device.runtime().allocator().make_pool(
+              "compiled", memory::least_bytes({options.memory_limit, options.budget},
+                                              device.runtime().capacity_bytes()))),
           arena(*pool, device.runtime(), "arena of a compiled step") {}
-
-    static std::unique_ptr<memory::Pool> make_pool(const Device& device,
-                                                   const CompileOptions& options) {
-      Runtime& runtime = device.runtime();
-      std::optional<std::size_t> limit = bytes_of(options.memory_limit, runtime);
-      if (const auto budget = bytes_of(options.budget, runtime))
-        limit = std::min(limit.value_or(*budget), *budget);
-      return runtime.allocator().make_pool("compiled", limit);
-    }
 
     const Device device;
     const LentStream stream;

@@ -217,16 +217,12 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
   const bool one_by_one =
       poisons_ || checks_indices_ || detail::nan_check_on(runtime_) != NanCheck::none;
-  Launched launched;
   try {
-    launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
+    const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
+    if (!launched.status.ok()) fail(launched, stream);
   } catch (...) {
     end_moves(stream);
     throw;
-  }
-  if (!launched.status.ok()) {
-    end_moves(stream);
-    fail(launched, stream);
   }
   for (const std::uint32_t index : program_.updated_captured) {
     Storage& storage = captured_storage(*program_.captured[index]);
@@ -329,6 +325,24 @@ void Executable::tear(std::size_t touched) {
       storage.bump_version();
     }
   }
+}
+
+memory::Breakdown breakdown_of(const memory::Pool& pool, const Arena& arena,
+                               std::span<const Program* const> programs,
+                               const memory::Profile& profile) {
+  memory::Breakdown breakdown;
+  breakdown.arena_bytes = arena.allocated_bytes();
+  breakdown.page_locked_bytes = arena.host_bytes();
+  std::vector<const Node*> captured;
+  for (const Program* program : programs) {
+    breakdown.workspace_bytes = std::max(breakdown.workspace_bytes, program->plan.workspace_bytes);
+    captured.insert(captured.end(), program->captured.begin(), program->captured.end());
+  }
+  breakdown.captured_bytes = captured_bytes(captured, profile);
+  const memory::Stats stats = pool.stats();
+  breakdown.total_bytes = stats.allocated.current;
+  breakdown.reserved_bytes = stats.reserved.current;
+  return breakdown;
 }
 
 void Executable::fail(const Launched& launched, Stream* stream) {

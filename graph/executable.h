@@ -6,6 +6,7 @@
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/arena.h"
 #include "ebb/graph/program.h"
+#include "ebb/graph/session.h"
 #include "ebb/graph/variables.h"
 
 namespace ebb::detail {
@@ -77,5 +78,10 @@ class Executable {
   const char* not_captured_ = nullptr;  // why capture is impossible, static text
   bool has_run_ = false;
 };
+
+// Bytes that a pool, its arena and the programs that run in it have.
+memory::Breakdown breakdown_of(const memory::Pool& pool, const Arena& arena,
+                               std::span<const Program* const> programs,
+                               const memory::Profile& profile);
 
 }  // namespace ebb::detail

@@ -28,10 +28,11 @@ memory::Plan planned(const Graph& graph, const Tensors& fetches, const FedShapes
 memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
                          const memory::PlanOptions& options, CallSite site) const {
   const detail::CallSiteScope scope(site);
-  detail::ProgramOptions of_program{.what = "plan", .details = options.details};
-  if (options.budget)
-    of_program.budget = options.budget->bytes_of(device.runtime().capacity_bytes());
-  return planned(*this, fetches, shapes, device, of_program);
+  return planned(
+      *this, fetches, shapes, device,
+      {.what = "plan",
+       .details = options.details,
+       .budget = memory::least_bytes({options.budget}, device.runtime().capacity_bytes())});
 }
 
 std::size_t Graph::least_budget(const Tensors& fetches, const FedShapes& shapes,

@@ -43,12 +43,8 @@ class GraphState final : public Recorder {
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
   Tensor capture(const Tensor& concrete, const char* what, CallSite site) override;
-  Tensor constant(const Tensor& concrete, const char* what, CallSite site) override;
-  Tensor feed(std::string_view name, const Spec& spec, CallSite site) override {
-    return placeholder(name, spec, site);
-  }
+  Tensor placeholder(std::string_view name, const Spec& spec, CallSite site) override;
   Tensor draw(CallSite site) override;
-  Tensor placeholder(std::string_view name, const Spec& spec, CallSite site);
 
   void begin_recompute() override {
     if (region_depth_++ == 0) region_ = ++regions_;  // nested regions belong to the outermost

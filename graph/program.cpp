@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/base/error.h"
@@ -160,9 +161,14 @@ class Emitter {
 
 }  // namespace
 
-void CapturedBytes::add(const Node& captured) {
-  const Storage& storage = *captured.extra->tensor.impl()->storage;
-  if (seen_.insert(&storage).second) bytes_ += profile_.rounded(storage.bytes());
+std::size_t captured_bytes(std::span<const Node* const> captured, const memory::Profile& profile) {
+  std::unordered_set<const Storage*> seen;
+  std::size_t bytes = 0;
+  for (const Node* node : captured) {
+    const Storage& storage = *node->extra->tensor.impl()->storage;
+    if (seen.insert(&storage).second) bytes += profile.rounded(storage.bytes());
+  }
+  return bytes;
 }
 
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,

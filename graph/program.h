@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <unordered_set>
+#include <span>
 #include <vector>
 
 #include "ebb/core/memory/plan.h"
@@ -69,17 +69,7 @@ struct Fetch {
 };
 
 // Bytes of captured tensors, as allocated, those that share memory counted once.
-class CapturedBytes {
- public:
-  explicit CapturedBytes(const memory::Profile& profile) noexcept : profile_(profile) {}
-  void add(const Node& captured);
-  std::size_t bytes() const noexcept { return bytes_; }
-
- private:
-  const memory::Profile& profile_;
-  std::unordered_set<const Storage*> seen_;
-  std::size_t bytes_ = 0;
-};
+std::size_t captured_bytes(std::span<const Node* const> captured, const memory::Profile& profile);
 
 // A graph reduced to some fetches, with all shapes known, steps ordered and memory assigned. Plans
 // describe it and sessions run it. Made by the passes of passes/.

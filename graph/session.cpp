@@ -43,7 +43,8 @@ std::size_t Session::available() const {
 }
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
 void Session::set_memory_limit(std::optional<memory::Limit> limit) {
-  impl_->pool->set_limit(detail::pool_limit(limit, impl_->options));
+  impl_->pool->set_limit(memory::least_bytes({limit, impl_->options.budget},
+                                             impl_->device.runtime().capacity_bytes()));
 }
 memory::CloseReport Session::suspend() { return impl_.shared()->suspend(nullptr); }
 memory::CloseReport Session::suspend(const std::string& file) {

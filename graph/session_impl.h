@@ -193,9 +193,6 @@ class Session::Impl {
 };
 
 namespace detail {
-// The limit of a session's pool: this one or the budget, whichever is less.
-std::optional<std::size_t> pool_limit(const std::optional<memory::Limit>& limit,
-                                      const SessionOptions& options);
 // Throws Error, or ShapeError, if `value` cannot be fed for the placeholder.
 void check_feed(const Node& placeholder, const Tensor& value, const Device& device);
 }  // namespace detail

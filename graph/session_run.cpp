@@ -33,17 +33,6 @@ void check_feed(const Node& placeholder, const Tensor& value, const Device& devi
   require_whole(*value.impl()->storage, "run", entry());
 }
 
-std::optional<std::size_t> pool_limit(const std::optional<memory::Limit>& limit,
-                                      const SessionOptions& options) {
-  std::optional<std::size_t> least;
-  for (const std::optional<memory::Limit>* each : {&limit, &options.budget}) {
-    if (!*each) continue;
-    const std::size_t bytes = (*each)->bytes_of(options.device.runtime().capacity_bytes());
-    least = std::min(least.value_or(bytes), bytes);
-  }
-  return least;
-}
-
 }  // namespace detail
 
 namespace {
@@ -67,7 +56,8 @@ std::size_t most_ahead(const memory::CachingAllocator& allocator) {
 // Makes the pool and reserves ahead, before the session takes a key of the thread's generator.
 std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options, std::size_t& preallocated) {
   memory::CachingAllocator& allocator = options.device.runtime().allocator();
-  const std::optional<std::size_t> limit = detail::pool_limit(options.memory_limit, options);
+  const std::optional<std::size_t> limit = memory::least_bytes(
+      {options.memory_limit, options.budget}, options.device.runtime().capacity_bytes());
   auto pool = allocator.make_pool("session", limit);
   if (options.growth == memory::Growth::preallocate) {
     const std::size_t bytes =
@@ -128,10 +118,11 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
   FedShapes fed;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     fed.push_back({feeding.placeholders[i], shapes[i]});
-  detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
-                                                 {.passes = options.passes,
-                                                  .budget = detail::pool_limit({}, options),
-                                                  .variables = &variables});
+  detail::Program program = detail::make_program(
+      graph.state(), fetches, fed, device.runtime(),
+      {.passes = options.passes,
+       .budget = memory::least_bytes({options.budget}, device.runtime().capacity_bytes()),
+       .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});
@@ -255,23 +246,15 @@ Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feedin
 
 memory::Breakdown Session::Impl::memory() {
   const Look look(*this);
-  const memory::Stats stats = pool->stats();
-  memory::Breakdown breakdown;
+  std::vector<const detail::Program*> programs;
+  for (const std::shared_ptr<CachedProgram>& plan : plans)
+    programs.push_back(&plan->executable.program());
+  memory::Breakdown breakdown =
+      detail::breakdown_of(*pool, arena, programs, device.runtime().profile());
   if (!suspended) {
     breakdown.parameter_bytes = variables.parameter_bytes();
     breakdown.optimizer_state_bytes = variables.slot_bytes();
   }
-  breakdown.arena_bytes = arena.allocated_bytes();
-  breakdown.page_locked_bytes = arena.host_bytes();
-  detail::CapturedBytes captured(device.runtime().profile());
-  for (const std::shared_ptr<CachedProgram>& plan : plans) {
-    const detail::Program& program = plan->executable.program();
-    breakdown.workspace_bytes = std::max(breakdown.workspace_bytes, program.plan.workspace_bytes);
-    for (const Node* node : program.captured) captured.add(*node);
-  }
-  breakdown.captured_bytes = captured.bytes();
-  breakdown.total_bytes = stats.allocated.current;
-  breakdown.reserved_bytes = stats.reserved.current;
   return breakdown;
 }
 

@@ -61,7 +61,7 @@ const Tensor& Trace::gradient(const Tensor& tensor) {
     leaf->is_read = true;
     if (leaf->has_gradient) {
       const std::string name = "gradient " + std::to_string(++fed_);
-      leaf->gradient = leaf->before = graph_->feed(name, leaf->tensor.impl()->spec, entry());
+      leaf->gradient = leaf->before = graph_->placeholder(name, leaf->tensor.impl()->spec, entry());
     }
   }
   return leaf->gradient;

@@ -93,7 +93,7 @@ struct DraftFetch {
 };
 
 // A graph reduced to some fetches, on its way from nodes to a Program. Each pass fills in the
-// members marked with its name (passes.h); describe() prints the draft.
+// members marked with its name (passes.h).
 struct Draft {
   const char* what = "run";  // name of the call in messages
   const GraphState* graph = nullptr;

@@ -72,7 +72,4 @@ std::size_t variable_bytes(const Draft& draft);
 // The memory plan of a session that runs this schedule.
 memory::Plan make_plan(const Draft& draft, const Schedule& schedule);
 
-// The draft as text: one line per step, with values, versions and edges.
-std::string describe(const Draft& draft);
-
 }  // namespace ebb::detail

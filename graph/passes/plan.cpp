@@ -75,9 +75,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
 
   hold_variables(draft, plan);
 
-  CapturedBytes captured(profile);
-  for (const Node* node : draft.captured) captured.add(*node);
-  plan.captured_bytes = captured.bytes();
+  plan.captured_bytes = captured_bytes(draft.captured, profile);
 
   const memory::Placement& layout = schedule.layout;
   const std::size_t held = plan.parameter_bytes + plan.optimizer_state_bytes + plan.feed_bytes;
