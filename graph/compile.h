@@ -1,4 +1,5 @@
 #pragma once
+#include <any>
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -40,30 +41,21 @@ struct CompileOptions {
 namespace detail {
 
 // An argument that is no tensor: a part of the key by which a trace is found again.
-class HostArgument {
- public:
-  virtual ~HostArgument() = default;
-  virtual bool equals(const HostArgument& other) const = 0;
+struct HostArgument {
+  std::any value;
+  bool (*is_same)(const std::any& value, const std::any& other);  // `other` may be of another type
 };
 
 template <class T>
-class HostArgumentOf final : public HostArgument {
- public:
-  explicit HostArgumentOf(const T& value) : value_(value) {}
-  bool equals(const HostArgument& other) const override {
-    const auto* same = dynamic_cast<const HostArgumentOf*>(&other);
-    if (!same) return false;
-    // Numbers of one bit pattern alone: 1 / x tells -0 from 0, and NaN is found again.
-    if constexpr (std::floating_point<T>)
-      return (value_ == same->value_ && std::signbit(value_) == std::signbit(same->value_)) ||
-             (value_ != value_ && same->value_ != same->value_);
-    else
-      return value_ == same->value_;
-  }
-
- private:
-  const T value_;
-};
+bool is_same_value(const std::any& value, const std::any& other) {
+  const T &a = *std::any_cast<T>(&value), *b = std::any_cast<T>(&other);
+  if (!b) return false;
+  // Numbers of one bit pattern alone: 1 / x tells -0 from 0, and NaN is found again.
+  if constexpr (std::floating_point<T>)
+    return (a == *b && std::signbit(a) == std::signbit(*b)) || (a != a && *b != *b);
+  else
+    return a == *b;
+}
 
 template <class T>
 inline constexpr bool kIsTensorList = false;
@@ -78,7 +70,7 @@ inline constexpr bool kIsTensorList<std::vector<Tensor>> = true;
 struct CallArguments {
   Tensors tensors;
   std::vector<std::int64_t> lists;  // in order: number of tensors in each list, -1 for a tensor
-  std::vector<std::shared_ptr<const HostArgument>> others;
+  std::vector<HostArgument> others;
 
   template <class T>
   void add(const T& argument) {
@@ -94,7 +86,7 @@ struct CallArguments {
       static_assert(std::equality_comparable<Value> && std::copy_constructible<Value>,
                     "an argument of a compiled step is a Tensor, a list of tensors, or a value "
                     "that == compares: it tells one trace from another");
-      others.push_back(std::make_shared<HostArgumentOf<Value>>(Value(argument)));
+      others.push_back({Value(argument), is_same_value<Value>});
     }
   }
 };
@@ -149,18 +141,18 @@ class CompiledCalls {
   // Calls the function with other tensors in place of the arguments'.
   using Function = std::function<Tensors(const Tensors&)>;
 
-  CompiledCalls(const CompileOptions& options, CallSite site);
-  Tensors run(const CallArguments& arguments, const Function& function) const;
-  memory::Plan plan(const CallArguments& arguments, const Function& function) const;
-  memory::Breakdown memory() const;
-  memory::Stats stats() const;
-  std::size_t plans() const;
-
- private:
-  class Impl;
-  std::shared_ptr<Impl> impl() const;
-  std::shared_ptr<Impl> impl_;  // null: moved from
+  static std::shared_ptr<CompiledCalls> make(const CompileOptions& options, CallSite site);
+  virtual ~CompiledCalls() = default;
+  virtual Tensors run(const CallArguments& arguments, const Function& function) = 0;
+  virtual memory::Plan plan(const CallArguments& arguments, const Function& function) = 0;
+  virtual memory::Breakdown memory() const = 0;
+  virtual memory::Stats stats() const = 0;
+  virtual std::size_t plans() const = 0;
 };
+
+// The calls of a step, held by each call: a function called when memory is short may drop the
+// caller's handle. Throws Error for a step that was moved from.
+std::shared_ptr<CompiledCalls> held(const std::shared_ptr<CompiledCalls>& calls);
 
 // Whether compile() traces a function on this thread.
 bool is_traced() noexcept;
@@ -173,7 +165,8 @@ template <class Function>
 class CompiledStep {
  public:
   CompiledStep(Function function, const CompileOptions& options, CallSite site)
-      : function_(std::make_shared<Function>(std::move(function))), calls_(options, site) {}
+      : function_(std::make_shared<Function>(std::move(function))),
+        calls_(detail::CompiledCalls::make(options, site)) {}
 
   // Computes function(arguments...). The first call for each set of shapes and dtypes traces the
   // function and plans its memory; the others run that plan. Calls of several threads take turns.
@@ -191,24 +184,25 @@ class CompiledStep {
     using Result = ResultOf<Arguments...>;
     if (detail::is_traced()) return static_cast<Result>((*function_)(arguments...));
     if constexpr (std::is_void_v<Result>)
-      calls_.run(listed(arguments...), recorded(arguments...));
+      detail::held(calls_)->run(listed(arguments...), recorded(arguments...));
     else
-      return detail::result_of<Result>(calls_.run(listed(arguments...), recorded(arguments...)));
+      return detail::result_of<Result>(
+          detail::held(calls_)->run(listed(arguments...), recorded(arguments...)));
   }
 
   // Memory that a call with such arguments takes from the step's pool, without making it. Values do
   // not matter. Throws as a call does.
   template <class... Arguments>
   memory::Plan plan(const Arguments&... arguments) const {
-    return calls_.plan(listed(arguments...), recorded(arguments...));
+    return detail::held(calls_)->plan(listed(arguments...), recorded(arguments...));
   }
 
   // Bytes that the step holds, and captured_bytes of tensors that it refers to.
-  memory::Breakdown memory() const { return calls_.memory(); }
+  memory::Breakdown memory() const { return detail::held(calls_)->memory(); }
   // Statistics of the step's pool.
-  memory::Stats stats() const { return calls_.stats(); }
+  memory::Stats stats() const { return detail::held(calls_)->stats(); }
   // Number of plans kept: one for each set of shapes, dtypes and other arguments.
-  std::size_t plans() const { return calls_.plans(); }
+  std::size_t plans() const { return detail::held(calls_)->plans(); }
 
  private:
   template <class... Arguments>
@@ -237,7 +231,7 @@ class CompiledStep {
   }
 
   std::shared_ptr<Function> function_;
-  detail::CompiledCalls calls_;
+  std::shared_ptr<detail::CompiledCalls> calls_;  // null: moved from
 };
 
 // Makes a function of tensors, written as for eager, run as a graph does: in one arena, whose size
