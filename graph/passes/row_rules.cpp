@@ -113,12 +113,6 @@ bool sum_like(RowQuery& q) {
   return q.set({axis, at}, {at >= 0 ? at : kSum});
 }
 
-bool expand_as(RowQuery& q) {
-  const Spec &x = q.inputs[0], &like = q.inputs[1];
-  const int axis = q.from[1] >= 0 ? q.from[1] : q.from[0] + rank(like) - rank(x);
-  return q.set({aligned(x, like, axis), axis}, {axis});
-}
-
 // The gradient of a mean over rows: each micro-batch divides by its own rows.
 bool broadcast_like(RowQuery& q) {
   const auto& how = q.attribute<Reduction>();
@@ -130,10 +124,6 @@ bool broadcast_like(RowQuery& q) {
     q.weighted = 0;
   }
   return q.set({over_rows ? kNoRows : reduced_axis(axis, how.axes, how.keep != 0), axis}, {axis});
-}
-
-bool broadcast_to(RowQuery& q) {
-  return q.set({q.from[0]}, {q.from[0] + rank(q.outputs[0]) - rank(q.inputs[0])});
 }
 
 // Views that keep the order of elements: seen as [before, rows, behind], the result has an axis
@@ -338,9 +328,10 @@ const std::unordered_map<const OpDef*, RowRule>& rules() {
     for (const BinaryOpDef* op : {&equal_op, &not_equal_op, &less_op, &less_equal_op, &greater_op,
                                   &greater_equal_op, &where_op})
       add_binary(*op);
-    add(pointwise, {&logical_and_op, &logical_or_op, &logical_xor_op, &logical_not_op, &isnan_op,
-                    &isinf_op, &isfinite_op, &masked_fill_op, &fill_like_op, &copy_op, &cast_op,
-                    &detach_op, &activation_backward_op, &difference_op, &smooth_l1_op});
+    add(pointwise,
+        {&logical_and_op, &logical_or_op, &logical_xor_op, &logical_not_op, &isnan_op, &isinf_op,
+         &isfinite_op, &masked_fill_op, &fill_like_op, &copy_op, &cast_op, &detach_op,
+         &activation_backward_op, &difference_op, &smooth_l1_op, &expand_as_op, &broadcast_to_op});
     add(leading<0>, {&one_hot_op});
     add(leading<1>, {&argsort_op, &topk_op, &reverse_sequence_op});
     add(leading<2>, {&tril_op, &triu_op, &max_pool_op, &max_pool_select_op, &max_pool_backward_op,
@@ -367,9 +358,7 @@ const std::unordered_map<const OpDef*, RowRule>& rules() {
     add(recurrent_backward, {&lstm_backward_op, &gru_backward_op});
     add(random_like, {&uniform_op, &normal_op, &bernoulli_op});
     rules.insert({{&sum_like_op, sum_like},
-                  {&expand_as_op, expand_as},
                   {&broadcast_like_op, broadcast_like},
-                  {&broadcast_to_op, broadcast_to},
                   {&select_op, select},
                   {&select_backward_op, select_backward},
                   {&permute_op, permute},

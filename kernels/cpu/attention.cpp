@@ -184,59 +184,58 @@ Status attention_backward(const KernelContext& context) {
   const std::span<const Buffer> in = context.inputs;
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
   return for_wide(in[0].spec.dtype, [&]<class T>(T) {
-    for_tiles<T>(
-        of, of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
-          const Scores<T> scores(context, of, kAttentionMask, batch);
-          const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
-            return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;
-          };
-          const T* v = matrix(in[kAttentionV], of.keys * of.width);
-          const T* y = matrix(in[kAttentionY], of.length * of.width);
-          const T* lse = matrix(in[kAttentionLse], of.length);
-          const T* dy = matrix(in[kAttentionDy], of.length * of.width);
-          T* dq = matrix(context.outputs[0], of.length * of.depth);
-          T* dk = matrix(context.outputs[1], of.keys * of.depth);
-          T* dv = matrix(context.outputs[2], of.keys * of.width);
-          if (dq != nullptr) std::fill_n(dq, of.length * of.depth, T{});
-          if (dk != nullptr) std::fill_n(dk, of.keys * of.depth, T{});
-          if (dv != nullptr) std::fill_n(dv, of.keys * of.width, T{});
+    const auto matrices = [&](std::int64_t batch, const Tiles<T>& tiles) {
+      const Scores<T> scores(context, of, kAttentionMask, batch);
+      const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
+        return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;
+      };
+      const T* v = matrix(in[kAttentionV], of.keys * of.width);
+      const T* y = matrix(in[kAttentionY], of.length * of.width);
+      const T* lse = matrix(in[kAttentionLse], of.length);
+      const T* dy = matrix(in[kAttentionDy], of.length * of.width);
+      T* dq = matrix(context.outputs[0], of.length * of.depth);
+      T* dk = matrix(context.outputs[1], of.keys * of.depth);
+      T* dv = matrix(context.outputs[2], of.keys * of.width);
+      if (dq != nullptr) std::fill_n(dq, of.length * of.depth, T{});
+      if (dk != nullptr) std::fill_n(dk, of.keys * of.depth, T{});
+      if (dv != nullptr) std::fill_n(dv, of.keys * of.width, T{});
 
-          for (std::int64_t query = 0; query < of.length; query += kQueries) {
-            const std::int64_t queries = std::min(kQueries, of.length - query);
-            for (std::int64_t i = 0; i < queries; ++i) {
-              double sum = 0;
-              for (std::int64_t j = (query + i) * of.width; j < (query + i + 1) * of.width; ++j)
-                sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]);
-              tiles.row[i] = static_cast<T>(sum);
-            }
-            const std::int64_t end = scores.keys_before(query + queries);
-            for (std::int64_t key = 0; key < end; key += kKeys) {
-              const std::int64_t keys = std::min(kKeys, end - key);
-              T *p = tiles.scores, *ds = tiles.d_scores;
-              scores.tile(query, queries, key, keys, p);
-              for (std::int64_t i = 0; i < queries; ++i)
-                exponentials<true>(p + i * keys, keys, lse[query + i], p + i * keys);
-              const Factor<T> of_dy{dy + query * of.width, of.width};
-              if (dv != nullptr)
-                multiply<T>(keys, of.width, queries, {p, keys, true}, of_dy, dv + key * of.width,
-                            of.width, true);
-              if (dq == nullptr && dk == nullptr) continue;
-              multiply<T>(queries, keys, of.width, of_dy, {v + key * of.width, of.width, true}, ds,
-                          keys, false);
-              for (std::int64_t i = 0; i < queries; ++i)
-                for (std::int64_t j = i * keys; j < (i + 1) * keys; ++j)
-                  ds[j] = p[j] * (ds[j] - tiles.row[i]) * scores.scale;
-              if (dq != nullptr)
-                multiply<T>(queries, of.depth, keys, {ds, keys},
-                            {scores.k + key * of.depth, of.depth}, dq + query * of.depth, of.depth,
-                            true);
-              if (dk != nullptr)
-                multiply<T>(keys, of.depth, queries, {ds, keys, true},
-                            {scores.q + query * of.depth, of.depth}, dk + key * of.depth, of.depth,
-                            true);
-            }
-          }
-        });
+      for (std::int64_t query = 0; query < of.length; query += kQueries) {
+        const std::int64_t queries = std::min(kQueries, of.length - query);
+        for (std::int64_t i = 0; i < queries; ++i) {
+          double sum = 0;
+          for (std::int64_t j = (query + i) * of.width; j < (query + i + 1) * of.width; ++j)
+            sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]);
+          tiles.row[i] = static_cast<T>(sum);
+        }
+        const std::int64_t end = scores.keys_before(query + queries);
+        for (std::int64_t key = 0; key < end; key += kKeys) {
+          const std::int64_t keys = std::min(kKeys, end - key);
+          T *p = tiles.scores, *ds = tiles.d_scores;
+          scores.tile(query, queries, key, keys, p);
+          for (std::int64_t i = 0; i < queries; ++i)
+            exponentials<true>(p + i * keys, keys, lse[query + i], p + i * keys);
+          const Factor<T> of_dy{dy + query * of.width, of.width};
+          if (dv != nullptr)
+            multiply<T>(keys, of.width, queries, {p, keys, true}, of_dy, dv + key * of.width,
+                        of.width, true);
+          if (dq == nullptr && dk == nullptr) continue;
+          multiply<T>(queries, keys, of.width, of_dy, {v + key * of.width, of.width, true}, ds,
+                      keys, false);
+          for (std::int64_t i = 0; i < queries; ++i)
+            for (std::int64_t j = i * keys; j < (i + 1) * keys; ++j)
+              ds[j] = p[j] * (ds[j] - tiles.row[i]) * scores.scale;
+          if (dq != nullptr)
+            multiply<T>(queries, of.depth, keys, {ds, keys}, {scores.k + key * of.depth, of.depth},
+                        dq + query * of.depth, of.depth, true);
+          if (dk != nullptr)
+            multiply<T>(keys, of.depth, queries, {ds, keys, true},
+                        {scores.q + query * of.depth, of.depth}, dk + key * of.depth, of.depth,
+                        true);
+        }
+      }
+    };
+    for_tiles<T>(of, of.batch, context.workspace, true, matrices);
   });
 }
 
