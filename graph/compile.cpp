@@ -225,14 +225,15 @@ class Calls final : public CompiledCalls {
         Attempt::note_update(node.extra->tensor.impl()->storage, tag(kCompile, node.site));
       }
     }
+    // Results come first, then gradients.
+    auto results_left = std::ranges::count_if(
+        traced.results, [](const TracedResult& result) { return result.fetch != kNowhere; });
     Tensors fetched;
-    for (std::size_t i = 0; i < program.fetches.size(); ++i) {
-      const Fetch& fetch = program.fetches[i];
-      const bool is_result = i < count_of_results(traced);
-      fetched.push_back(allocate(
-          fetch.spec, memory_->device,
-          is_result ? memory::Category::temporary : memory::Category::gradient, fetch.tag));
-    }
+    for (const Fetch& fetch : program.fetches)
+      fetched.push_back(
+          allocate(fetch.spec, memory_->device,
+                   results_left-- > 0 ? memory::Category::temporary : memory::Category::gradient,
+                   fetch.tag));
     memory_->arena.provide(program.plan);
     executable.bind(memory_->arena, *traced.variables);
     for (const TracedLeaf& leaf : traced.leaves)
@@ -261,11 +262,6 @@ class Calls final : public CompiledCalls {
                                (is_updated ? "updates" : "differentiates") +
                                "; capture it alone, or pass a clone()");
       }
-  }
-
-  static std::size_t count_of_results(const Traced& traced) noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        traced.results, [](const TracedResult& result) { return result.fetch != kNowhere; }));
   }
 
   // Completes a call that has run: sets gradients of leaves and the generator, and returns the

@@ -111,17 +111,16 @@ template <class T>
 requires kIsTensorList<T> Tensors list_of(const T& results) {
   return Tensors(results.begin(), results.end());
 }
-template <std::same_as<Tensor>... T>
-Tensors list_of(const std::tuple<T...>& results) {
+template <template <class...> class TupleOrPair, std::same_as<Tensor>... T>
+Tensors list_of(const TupleOrPair<T...>& results) {
   return std::apply([](const auto&... each) { return Tensors{each...}; }, results);
-}
-inline Tensors list_of(const std::pair<Tensor, Tensor>& results) {
-  return {results.first, results.second};
 }
 
 template <class Result>
 Result result_of(Tensors&& list) {
-  if constexpr (std::same_as<Result, Tensor>) {
+  if constexpr (std::same_as<Result, void>) {
+    return;
+  } else if constexpr (std::same_as<Result, Tensor>) {
     return std::move(list[0]);
   } else if constexpr (std::same_as<Result, Tensors>) {
     return std::move(list);
@@ -183,11 +182,8 @@ class CompiledStep {
   auto operator()(const Arguments&... arguments) const {
     using Result = ResultOf<Arguments...>;
     if (detail::is_traced()) return static_cast<Result>((*function_)(arguments...));
-    if constexpr (std::is_void_v<Result>)
-      detail::held(calls_)->run(listed(arguments...), recorded(arguments...));
-    else
-      return detail::result_of<Result>(
-          detail::held(calls_)->run(listed(arguments...), recorded(arguments...)));
+    return detail::result_of<Result>(
+        detail::held(calls_)->run(listed(arguments...), recorded(arguments...)));
   }
 
   // Memory that a call with such arguments takes from the step's pool, without making it. Values do

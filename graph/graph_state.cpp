@@ -151,6 +151,10 @@ Tensor GraphState::capture(const Tensor& concrete, const char* what, CallSite si
   return detail::make_symbolic(concrete.impl()->spec, Ref<Recorder>(this), source.producer, 0);
 }
 
+Tensor GraphState::constant(const Tensor& concrete, const char* what, CallSite site) {
+  return capture(concrete, what, site).clone(site);
+}
+
 Node::Source GraphState::captured_source(const Tensor& tensor, const char* what, CallSite site) {
   const TensorImpl& impl = *tensor.impl();
   if (!impl.storage) throw Error(message(what, "an input has no values to be captured", site));

@@ -43,6 +43,7 @@ class GraphState final : public Recorder {
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
   Tensor capture(const Tensor& concrete, const char* what, CallSite site) override;
+  Tensor constant(const Tensor& concrete, const char* what, CallSite site) override;
   Tensor placeholder(std::string_view name, const Spec& spec, CallSite site) override;
   Tensor draw(CallSite site) override;
 

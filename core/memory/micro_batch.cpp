@@ -82,11 +82,7 @@ MicroBatch fit_rows(const char* what, std::int64_t rows, std::size_t limit,
                  .steps = (rows + size - 1) / size,
                  .peak_bytes = here.peak_bytes,
                  .reserved_bytes = here.reserved_bytes};
-  if (size < rows) {
-    const Need& next = fits.need(size + 1);
-    fit.next_peak_bytes = next.peak_bytes;
-    fit.next_reserved_bytes = next.reserved_bytes;
-  }
+  if (size < rows) fit.next_reserved_bytes = fits.need(size + 1).reserved_bytes;
   return fit;
 }
 

@@ -21,8 +21,7 @@ struct MicroBatch {
   std::size_t peak_bytes = 0;      // predicted at `size` rows: most allocated at once
   std::size_t reserved_bytes = 0;  // and reserved, which the limit bounds: Plan::reserved_bytes, or
                                    // Prediction::least_limit_bytes
-  // The same with one row more, which does not fit; 0 if all rows fit in one piece.
-  std::size_t next_peak_bytes = 0;
+  // reserved_bytes with one row more, which do not fit; 0 if all rows fit in one piece.
   std::size_t next_reserved_bytes = 0;
 };
 

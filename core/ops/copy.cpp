@@ -49,4 +49,11 @@ constinit const OpDef detach_op{.name = "detach",
                                 .stops_gradient = bit(0),
                                 .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
 
+constinit const OpDef move_out_op{
+    .name = "move_out", .infer = nullptr, .stateful = true, .cuda = {cuda::begin_host_copy}};
+constinit const OpDef move_in_op{
+    .name = "move_in", .infer = nullptr, .stateful = true, .cuda = {cuda::begin_host_copy}};
+constinit const OpDef moved_op{
+    .name = "moved", .infer = nullptr, .stateful = true, .cuda = {cuda::end_host_copy}};
+
 }  // namespace ebb

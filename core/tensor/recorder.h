@@ -21,6 +21,8 @@ class Recorder : public detail::Counted {
   // The node of a concrete tensor, which the graph refers to from now on. Throws Error for a result
   // with a history and for a tensor without values.
   virtual Tensor capture(const Tensor& concrete, const char* what, CallSite site) = 0;
+  // The symbolic tensor of a copy that each run has for itself.
+  virtual Tensor constant(const Tensor& concrete, const char* what, CallSite site) = 0;
   // Throws Error for a name that is taken.
   virtual Tensor placeholder(std::string_view name, const Spec& spec, CallSite site) = 0;
   // A draw {key, counter} of the random generator, new in every run (kernels/random.h).

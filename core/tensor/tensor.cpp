@@ -186,7 +186,7 @@ Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const
                                    detail::tag("from", site));
   tensor.impl()->storage->copy_in(0, values, tensor.bytes());
   if (const detail::Trace* const trace = detail::tape_mode().trace)
-    return trace->symbolic(tensor, "from", site).clone(site);
+    return trace->graph().constant(tensor, "from", site);
   return tensor;
 }
 

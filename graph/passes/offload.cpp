@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ebb/core/kernels/host_copy.h"
-#include "ebb/core/ops/host_copy.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {

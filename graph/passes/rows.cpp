@@ -97,7 +97,7 @@ class Analysis {
       return refuse(node, "keeps or changes what depends on the rows of a batch");
     if (!has_rows) {
       if (!all_sums || is_late_here || !is_linear(op)) return;  // once, with the sums over all rows
-      rows_.items[n] = {.is_cut = true, .reads = from};
+      rows_.items[n] = {{.reads = from}, true};
       late_[n] = false;
       rows_.place[item.first_output] = all_means ? kMean : kSum;
       return;
@@ -110,20 +110,13 @@ class Analysis {
       return note_unknown("it is not known how " + named(node) + " depends on the rows of a batch");
     }
     const Specs inputs = draft_.input_specs(node);
-    RowQuery query{.node = node,
-                   .inputs = {inputs.data(), inputs.size()},
-                   .outputs = {draft_.specs.data() + item.first_output, node.outputs.size()},
-                   .from = {from.data(), from.size()},
-                   .rows = rows_.count};
+    const std::span outputs(draft_.specs.data() + item.first_output, node.outputs.size());
+    RowQuery query{{}, node, inputs, outputs, from, rows_.count};
     if (!rule(query) || !holds(query)) return refuse(node, "mixes the rows of a batch");
     if (std::ranges::all_of(query.makes, [](int place) { return place == kNoRows; })) return;
     if (query.draws && (&op != &dropout_op || query.makes[0] != 0))
       note_unknown(named(node) + " draws numbers by their position in the batch");
-    rows_.items[n] = {.is_cut = true,
-                      .reads = query.reads,
-                      .weighted = query.weighted,
-                      .weighs_outputs = query.weighs_outputs,
-                      .draws = query.draws};
+    rows_.items[n] = {query, true};
     std::ranges::copy(query.makes, rows_.place.begin() + item.first_output);
   }
 

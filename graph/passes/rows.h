@@ -21,19 +21,22 @@ enum : int {
   kReserve = -4  // a reserve of bytes, which only a later step of the same micro-batch reads
 };
 
-// A question to the rule of an operator: how one application runs on a part of the rows.
-struct RowQuery {
+// How an application of an operator runs on a part of the rows. An input that is read along an axis
+// without having rows there is sliced.
+struct RowAnswer {
+  InlineVector<int, 8> reads = {};           // by input: how a micro-batch reads it
+  std::optional<std::size_t> weighted = {};  // input to multiply by the share of rows
+  bool weighs_outputs = false;               // outputs are multiplied by it
+  bool draws = false;                        // an element's number depends on its position
+};
+
+// A question to the rule of an operator, and its answer.
+struct RowQuery : RowAnswer {
   const Node& node;
   std::span<const Spec> inputs, outputs;
   std::span<const int> from;  // places of the rows in the inputs
   std::int64_t rows;
-
-  // The answer. An input that is read along an axis without having rows there is sliced.
-  InlineVector<int, 8> reads = {};           // by input: how a micro-batch reads it
-  InlineVector<int, 4> makes = {};           // by output
-  std::optional<std::size_t> weighted = {};  // input to multiply by the share of rows
-  bool weighs_outputs = false;               // outputs are multiplied by it
-  bool draws = false;                        // an element's number depends on its position
+  InlineVector<int, 4> makes = {};  // answer: places of the rows in the outputs
 
   template <class T>
   const T& attribute() const noexcept {
@@ -64,11 +67,8 @@ bool is_linear(const OpDef& op);
 
 // How the nodes of a draft depend on the rows of a batch.
 struct Rows {
-  struct Item {
+  struct Item : RowAnswer {
     bool is_cut = false;  // runs once for each micro-batch
-    InlineVector<int, 8> reads = {};
-    std::optional<std::size_t> weighted = {};
-    bool weighs_outputs = false, draws = false;
   };
   std::int64_t count = 0;   // rows of the batch
   std::vector<int> place;   // by output of the draft
