@@ -173,20 +173,15 @@ std::vector<Holder> CallLog::peak_holders(std::size_t most) const {
 // next to the peak where a block in the way makes larger limits fail again.
 std::size_t CallLog::least_limit_bytes() const {
   const std::size_t page = profile_.page_bytes;
-  std::size_t served = profile_.in_pages(peak_bytes_), refused = 0;
+  std::size_t served = profile_.in_pages(peak_bytes_), refused = served;
   if (is_served_by(served)) {
     // Resting memory gives way, so less may do.
     for (std::size_t step = page; served > 0; step *= 2) {
-      const std::size_t less = served - std::min(served, step);
-      if (!is_served_by(less)) {
-        refused = less;
-        break;
-      }
-      served = less;
+      refused = served - std::min(served, step);
+      if (!is_served_by(refused)) break;
+      served = refused;
     }
-    if (served == 0) return 0;
   } else {
-    refused = served;
     for (std::size_t step = page; !is_served_by(served += step) && served < kMostCapacity;
          step *= 2)
       refused = served;

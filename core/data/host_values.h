@@ -21,8 +21,10 @@ Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
   return tensor;
 }
 
-// Throws if a tensor has no values for Tensor::to_vector(): Error, SimulatedRead.
-void require_values(const Tensor& tensor, const char* what, const std::string& which);
+// Throws if a tensor has no values for Tensor::to_vector(): Error, SimulatedRead. To be saved in a
+// prediction it needs none.
+void require_values(const Tensor& tensor, const char* what, const std::string& which,
+                    bool to_be_saved = false);
 
 // Host view of a concrete tensor's values.
 inline HostView values_of(const Tensor& tensor) {

@@ -48,26 +48,12 @@ TensorsByName load_all(const std::string& name, const Device& device, const char
   return tensors;
 }
 
-// The prediction that remembers a tensor's file in place of its values; null if it has values.
-// Throws as require_values().
-std::shared_ptr<detail::Simulation> prediction_of(const Tensor& tensor, const char* what,
-                                                  const std::string& which) {
-  const bool is_concrete =
-      tensor.defined() && !tensor.is_symbolic() && !detail::is_shape_only(*tensor.impl());
-  auto simulation = is_concrete ? tensor.device().runtime().simulation() : nullptr;
-  if (!simulation)
-    detail::require_values(tensor, what, which);
-  else
-    detail::require_whole(*tensor.impl()->storage, what, detail::entry());
-  return simulation;
-}
-
 // Tensors to be saved, in the form that file writers take.
 struct Views {
   Views(const TensorsByName& tensors, const char* what) {
     for (const auto& [name, tensor] : tensors) {
-      if (auto simulation =
-              prediction_of(tensor, what, name.empty() ? "the tensor" : "'" + name + "'"))
+      detail::require_values(tensor, what, name.empty() ? "the tensor" : "'" + name + "'", true);
+      if (auto simulation = tensor.device().runtime().simulation())
         prediction = std::move(simulation);
       values.push_back(detail::values_of(tensor));
       views.push_back({name, tensor.impl()->spec, values.back().data()});
