@@ -327,6 +327,14 @@ void Executable::tear(std::size_t touched) {
   }
 }
 
+void Executable::fail(const Launched& launched, Stream* stream) {
+  tear(launched.count + (launched.status.refused ? 0 : 1));
+  const Node& node = *program_.steps[launched.count].node;
+  throw Error(
+      in_run(launched.count, describe_failure(*node.op, launches_[launched.count].context,
+                                              launched.status, runtime_, stream, node.site)));
+}
+
 memory::Breakdown breakdown_of(const memory::Pool& pool, const Arena& arena,
                                std::span<const Program* const> programs,
                                const memory::Profile& profile) {
@@ -343,14 +351,6 @@ memory::Breakdown breakdown_of(const memory::Pool& pool, const Arena& arena,
   breakdown.total_bytes = stats.allocated.current;
   breakdown.reserved_bytes = stats.reserved.current;
   return breakdown;
-}
-
-void Executable::fail(const Launched& launched, Stream* stream) {
-  tear(launched.count + (launched.status.refused ? 0 : 1));
-  const Node& node = *program_.steps[launched.count].node;
-  throw Error(
-      in_run(launched.count, describe_failure(*node.op, launches_[launched.count].context,
-                                              launched.status, runtime_, stream, node.site)));
 }
 
 }  // namespace ebb::detail
