@@ -77,7 +77,7 @@ struct Traced {
 // One trace of the function, while it is made.
 class Tracer {
  public:
-  // `device` may still be unknown, before the first call of a step without tensor arguments.
+  // `device` may still be unknown: then the function tells it.
   Tracer(const CallKey& key, const Tensors& arguments, const std::optional<Device>& device);
   ~Tracer();
   Tracer(const Tracer&) = delete;

@@ -79,7 +79,7 @@ class Executable {
   bool has_run_ = false;
 };
 
-// Bytes that a pool, its arena and the programs that run in it have.
+// Memory of a pool, of its arena, and of the programs that run in it.
 memory::Breakdown breakdown_of(const memory::Pool& pool, const Arena& arena,
                                std::span<const Program* const> programs,
                                const memory::Profile& profile);

@@ -78,8 +78,7 @@ class Runtime final : public detail::Counted {
   // What a prediction gives the program that it runs here in place of values; null without one.
   // Always null on a real device.
   std::shared_ptr<detail::Simulation> simulation() const noexcept;
-  // Whether tensors here have values to read: on a simulated device only if a prediction gives
-  // some.
+  // Whether tensors here have values to read; on a simulated device a prediction may give some.
   bool has_values() const noexcept;
   // Returns the previous one.
   std::shared_ptr<detail::Simulation> set_simulation(
