@@ -24,7 +24,7 @@ class Calls final : public CompiledCalls {
     if (options.max_plans < 1) refuse(kCompile, "max_plans must be at least 1");
   }
 
-  Tensors run(const CallArguments& arguments, const Function& function) override {
+  Tensors run(CallArguments arguments, const Function& function) override {
     const CallSiteScope at(site_);
     const std::lock_guard lock(mutex_);
     check(arguments.tensors);
@@ -44,7 +44,7 @@ class Calls final : public CompiledCalls {
     }
   }
 
-  memory::Plan plan(const CallArguments& arguments, const Function& function) override {
+  memory::Plan plan(CallArguments arguments, const Function& function) override {
     const CallSiteScope at(site_);
     const std::lock_guard lock(mutex_);
     check(arguments.tensors);

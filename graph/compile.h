@@ -142,8 +142,8 @@ class CompiledCalls {
 
   static std::shared_ptr<CompiledCalls> make(const CompileOptions& options, CallSite site);
   virtual ~CompiledCalls() = default;
-  virtual Tensors run(const CallArguments& arguments, const Function& function) = 0;
-  virtual memory::Plan plan(const CallArguments& arguments, const Function& function) = 0;
+  virtual Tensors run(CallArguments arguments, const Function& function) = 0;
+  virtual memory::Plan plan(CallArguments arguments, const Function& function) = 0;
   virtual memory::Breakdown memory() const = 0;
   virtual memory::Stats stats() const = 0;
   virtual std::size_t plans() const = 0;

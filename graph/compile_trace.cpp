@@ -30,7 +30,7 @@ std::string argument_name(std::size_t i, std::size_t count) {
   return "argument " + std::to_string(i + 1) + " of " + std::to_string(count);
 }
 
-CallKey::CallKey(const CallArguments& arguments, bool records) : others(arguments.others) {
+CallKey::CallKey(CallArguments& arguments, bool records) : others(std::move(arguments.others)) {
   shapes.push_back(records);
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
     const Tensor& tensor = arguments.tensors[i];

@@ -25,7 +25,7 @@ struct CallKey {
   std::vector<std::int64_t> shapes;
   std::vector<HostArgument> others;
 
-  CallKey(const CallArguments& arguments, bool records);
+  CallKey(CallArguments& arguments, bool records);  // takes the arguments that are no tensors
   bool operator==(const CallKey& other) const;
 };
 
