@@ -163,6 +163,7 @@ class Session::Impl {
   void close_if_left() noexcept;
   memory::CloseReport close_now() noexcept;  // with the lock held
   void require_open() const;
+  bool keeps_to_budget(const CachedProgram& plan) const;
   // A new plan joins the session's plans only once there was memory to run it.
   std::shared_ptr<CachedProgram> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
                                                    std::vector<Shape> shapes);

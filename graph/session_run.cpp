@@ -96,6 +96,16 @@ Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor*
   for (const std::size_t source : sources) placeholders.push_back(*given[source]);
 }
 
+// Slots made since a plan, for other fetches, have left it less room.
+bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
+  const std::optional<std::size_t> budget = detail::pool_limit({}, options);
+  if (!budget) return true;
+  const detail::Program& program = plan.executable.program();
+  return device.runtime().profile().in_pages(program.plan.arena_bytes) +
+             variables.reserved_bytes_with(program.variables) <=
+         *budget;
+}
+
 std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     const Tensors& fetches, const Feeding& feeding, std::vector<Shape> shapes) {
   PlanKey key;
@@ -112,8 +122,12 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     key.insert(key.end(), dims.begin(), dims.end());
   }
   if (const auto found = plan_of_.find(key); found != plan_of_.end()) {
-    plans.splice(plans.begin(), plans, found->second);
-    return plans.front();
+    if (keeps_to_budget(**found->second)) {
+      plans.splice(plans.begin(), plans, found->second);
+      return plans.front();
+    }
+    plans.erase(found->second);
+    plan_of_.erase(found);
   }
   FedShapes fed;
   for (std::size_t i = 0; i < shapes.size(); ++i)
@@ -219,7 +233,8 @@ Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feedin
                                    std::shared_ptr<CachedProgram>& plan) {
   detail::refuse_while_tracing("run", detail::entry());
   InlineVector<const Tensor*, 8> values;
-  bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size();
+  bool same =
+      plan != nullptr && plan->graph_size == graph.state().nodes().size() && keeps_to_budget(*plan);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
     detail::require_value(feeding.placeholders[i], value);

@@ -133,6 +133,27 @@ TEST_CASE(
   CHECK(session.stats().limit == deep.least(few));
 }
 
+TEST_CASE("a session plans a run anew once slots for other fetches leave it less of the budget",
+          "[row14]") {
+  Deep deep(24);
+  const Tensor other = optim::Sgd({.learning_rate = 0, .momentum = 0.9})
+                           .minimize(sum(deep.params["layer0.weight"]), deep.params);
+  const std::size_t budget = deep.plan().reserved_bytes;
+  const Tensor feed = Tensor::full({many_rows(), 16}, 0.5);
+  const auto losses = [&](bool slots) {
+    Session session(deep.graph, {.budget = budget, .seed = Seed{1}});
+    session.initialize();
+    auto step = session.prepare(deep.train, {deep.x});
+    Tensors results = {session.run(deep.train, {{deep.x, feed}}), step(feed)};
+    if (slots) session.run(other);
+    results.push_back(step(feed));
+    results.push_back(session.run(deep.train, {{deep.x, feed}}));
+    CHECK(session.stats().reserved.peak <= budget);
+    return stack(results).to_vector<float>();
+  };
+  CHECK(losses(true) == losses(false));
+}
+
 TEST_CASE("a plan shows its steps and buffers, and which run again", "[row18]") {
   const Deep deep(24);
   const memory::Plan plan = deep.plan(deep.least());
