@@ -305,6 +305,7 @@ void Executable::require_in_range(std::size_t step, std::size_t touched, Stream*
 
 std::string Executable::in_run(std::size_t step, std::string text) const {
   const CallSite site = program_.steps[step].node->site, run = entry();
+  if (program_.plan.micro_batches > 1) text += ", with rows counted from 0 in each micro-batch";
   // For code traced by compile(), the run's line is also the operator's.
   const bool is_other = run.line != site.line || std::string_view(run.file) != site.file;
   return is_other ? std::move(text) + ", in a run" + at(run) : std::move(text);

@@ -184,6 +184,23 @@ TEST_CASE("what micro-batches would change is not cut, and the Error says why") 
   }
 }
 
+TEST_CASE("a label out of range is an Error that says how a step in micro-batches counts rows") {
+  if (!on_host()) return;  // a GPU does not read labels
+  EBB_SKIP_WITH_LARGE_PAGES();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 20}),
+               y = graph.placeholder("y", DType::i32, {-1});
+  const Parameters params(graph, Seed{1});
+  const Tensor loss = models()[0].train(x, y, params)[0];
+  const std::size_t least = graph.least_budget({loss}, {{x, {256, 20}}, {y, {256}}}, Device::cpu());
+  Session session(graph, {.budget = least});
+  session.initialize();
+  const Tensor before = session.value(params["out.weight"]);
+  CHECK_ERROR(session.run(loss, {{x, zeros({256, 20})}, {y, full({256}, 10, DType::i32)}}), Error,
+              ", with rows counted from 0 in each micro-batch, in a run");
+  CHECK(session.value(params["out.weight"]).to_vector<float>() == before.to_vector<float>());
+}
+
 TEST_CASE("a compiled step cuts the arguments that are named for the batch", "[row21]") {
   EBB_SKIP_WITH_LARGE_PAGES();
   const Device device = own_test_device();
