@@ -50,6 +50,8 @@ class Moves {
         slots_[i] = {begin, std::max(begin, last_[move.memory])};
       } else {
         slots_[i] = {move.reader, move.reader};
+        // Nobody may read it before it comes back once more, which must not be earlier.
+        if (last_[move.memory] == kNone) last_[move.memory] = move.reader - 1;
       }
     }
   }

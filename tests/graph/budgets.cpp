@@ -7,6 +7,8 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/ebb.h"
+#include "ebb/graph/passes/offload.h"
+#include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/timeline.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/line.h"
@@ -131,6 +133,38 @@ TEST_CASE(
   CHECK(session.stats().reserved.peak <= deep.least(few));
   session.set_memory_limit(std::nullopt);
   CHECK(session.stats().limit == deep.least(few));
+}
+
+TEST_CASE("a value that comes back twice is not copied back before it is saved", "[row14]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {1 << 24}), a = tanh(x);
+  const Tensor y = exp(exp(a)) * a;
+  const Device device = Device::simulated("h200", 1_GiB);
+  detail::Draft draft = detail::prune(graph.state(), device.runtime(), {y});
+  detail::infer(draft, {{x, {1 << 24}}});
+  detail::make_steps(draft, true);
+  detail::Schedule schedule = detail::best_schedule(draft, true);
+  std::vector<detail::Index> order;
+  detail::Mover mover(draft, order);
+  for (const detail::Index s : schedule.order) {
+    if (s == schedule.order.back()) {  // reads the second copy, and nobody the first
+      detail::DraftOperand& read = draft.operands[draft.steps[s].first_operand + 1];
+      const detail::Index saved = read.value.memory, unread = mover.bring_back(saved, saved);
+      read.value.memory = mover.bring_back(saved, unread);
+    }
+    order.push_back(s);
+  }
+  mover.put_into_order();
+  schedule = {.order = order};
+  detail::find_lifetimes(draft, schedule, true);
+  detail::assign_offsets(schedule);
+  detail::overlap_moves(draft, schedule, 1_GiB);
+  std::vector<std::ptrdiff_t> begins;
+  for (const detail::DraftMove& move : draft.moves)
+    begins.push_back(std::ranges::find(schedule.order, move.begin) - schedule.order.begin());
+  REQUIRE(begins.size() == 3);
+  CHECK(begins[1] > begins[0]);
+  CHECK(begins[2] > begins[0]);
 }
 
 TEST_CASE("a session plans a run anew once slots for other fetches leave it less of the budget",
