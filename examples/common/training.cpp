@@ -434,11 +434,9 @@ Training measure(memory::Comparison& comparison, const Problem& problem, const O
   Training training;
   comparison.measure(name(options.mode), [&](Device here, memory::Marks& mark) {
     const Run run{problem, options, here, mark, prints_epochs && here == options.device};
-    if (!run.predicts()) {
-      memory::reset_peaks(here);  // the status line shows one
-      if (options.memory_limit)   // on top of the bytes held, on the CPU the data
-        memory::set_limit(here, memory::stats(here).reserved.current + *options.memory_limit);
-    }
+    if (!run.predicts()) memory::reset_peaks(here);  // the status line shows one
+    if (options.memory_limit)  // on top of the bytes held, on the CPU the data
+      memory::set_limit(here, memory::stats(here).reserved.current + *options.memory_limit);
     training = options.mode == Mode::graph ? train_as_graph(run) : train_eagerly(run);
   });
   return training;

@@ -116,7 +116,7 @@ TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
 }
 
 TEST_CASE("micro-batches chosen to fit run under the limit, and fewer of them do not") {
-  for (const Mode mode : {Mode::graph, Mode::eager}) {
+  for (const Mode mode : kModes) {
     Options options = defaults_here("lstm");
     options.epochs = 1;
     options.device = Device::cpu();
@@ -127,12 +127,28 @@ TEST_CASE("micro-batches chosen to fit run under the limit, and fewer of them do
     CAPTURE(static_cast<int>(mode), chosen.accumulate);
     REQUIRE(chosen.accumulate > 1);
     CHECK(chosen.batch == options.batch);
-    CHECK(run(problem, chosen, mode).measurement.losses.size() > 20);
+    const Run fits = run(problem, chosen, mode);
+    CHECK(fits.measurement.losses.size() > 20);
+    check_prediction(fits);
     do --chosen.accumulate;
     while (chosen.batch % chosen.accumulate != 0);
     CHECK_THROWS_AS(run(problem, chosen, mode), OutOfMemory);
     memory::set_limit(options.device, std::nullopt);
   }
+}
+
+TEST_CASE("the limit that takes an arena between steps takes it in the prediction") {
+  Options options = defaults_here("mlp");
+  options.epochs = 1;
+  options.batch = 60;
+  options.device = Device::cpu();
+  options.memory_limit = std::size_t{260} << 10;
+  const Run compiled = run(make_problem(options), options, Mode::compiled);
+  check_prediction(compiled);
+  const auto held = compiled.measurement.measured.at("after an epoch");
+  CHECK(held < compiled.measurement.measured.held_between_steps_bytes - 50'000);
+  CHECK(held == compiled.measurement.predicted.at("after an epoch"));
+  memory::set_limit(options.device, std::nullopt);
 }
 
 TEST_CASE("a device that is simulated predicts what the real one takes") {
