@@ -61,6 +61,7 @@ std::string behind_links(const std::string& name) {
 }
 
 void require_replaceable(const std::string& name) {
+  if (name.empty()) refuse_file("'' is no name of a file to write");
   struct stat status {};
   if (::stat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     refuse_file(name + ": cannot be written: it is there and not a regular file");

@@ -67,7 +67,7 @@ MicroBatch fit_rows(const char* what, std::int64_t rows, std::size_t limit,
   if (!fits(1))
     ebb::detail::refuse(what, "not even 1 row fits: it takes " +
                                   exact_figure(fits.need(1).reserved_bytes) +
-                                  ", and the limit is " + exact_figure(limit));
+                                  " bytes, and the limit is " + exact_figure(limit));
   std::int64_t size = fits(rows) ? rows : fits.border(1, rows);
   for (;;) {
     // Smaller numbers may need more than larger ones: the search goes on below the first that does.

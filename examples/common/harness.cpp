@@ -97,7 +97,7 @@ CLI::Validator takes_size() {
   return takes("a size, as in 64MiB", [](std::string& text) {
     try {
       return !text.empty() && text[0] >= '0' && text[0] <= '9' &&
-             CLI::AsSizeValue(false)(text).empty();
+             CLI::AsSizeValue(false)(text).empty() && text != "0";
     } catch (const CLI::Error&) {
       return false;
     }

@@ -29,6 +29,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_lstm --batch 99999999999999999999", "--batch"},
       {"train_lstm --seed -1", "--seed"},
       {"train_lstm --memory-limit -5", "--memory-limit"},
+      {"train_lstm --memory-limit 0MiB", "takes a size, as in 64MiB, not '0MiB'"},
       {"train_lstm --memory-limit 3X", "takes a size, as in 64MiB"},
       {"train_lstm --memory-limit 99999999999GiB", "takes a size"},
       {"train_lstm --report figures.html", "--report"},

@@ -205,6 +205,7 @@ TEST_CASE("a plan shows its steps and buffers, and which run again", "[row18]") 
   CHECK(file.str().find("digraph plan {") == 0);
   CHECK((file.str().find("fillcolor") != std::string::npos) == repeats);
   CHECK_ERROR(plan.write_graphviz("no/such/folder/plan.dot"), FileError, "no/such/folder");
+  CHECK_ERROR(plan.write_graphviz(""), FileError, "'' is no name of a file to write (");
   const memory::Plan without = deep.graph.plan({deep.train}, {{deep.x, {8, 16}}}, Device::cpu());
   CHECK_ERROR_HERE(without.describe(), Error, "has no details");
 }
