@@ -108,7 +108,9 @@ std::string way_out(const OutOfMemory::Facts& facts) {
     return raise("limit (memory::set_limit)", facts.stats) + less + close;
   if (facts.reason == Reason::pool_limit)
     return raise(owner(facts) + "'s limit (" +
-                     (facts.pool == "compiled" ? "CompileOptions" : "set_memory_limit") + ')',
+                     (facts.pool == "compiled" ? "CompileOptions"
+                                               : "set_memory_limit, or its budget") +
+                     ')',
                  *facts.pool_stats) +
            "or " + less;
   return less + close;

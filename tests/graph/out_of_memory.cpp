@@ -97,10 +97,11 @@ TEST_CASE("a run beyond its session's limit says which line, what it holds and w
     Session session = model.open({.device = device, .memory_limit = 2_MiB});
     session.run(model.train, feeds(model, small));
     const std::string text = message([&] { session.run(model.train, feeds(model, large)); });
-    check_says(text, {", session: no room for", "asked by", "models.h:", "session arena",
-                      "the session's limit leaves no room for", "by session   reserved",
-                      "(limit 2 MiB)", "raise the session's limit (set_memory_limit) to",
-                      "in each feed this run would fit"});
+    check_says(text,
+               {", session: no room for", "asked by", "models.h:", "session arena",
+                "the session's limit leaves no room for", "by session   reserved", "(limit 2 MiB)",
+                "raise the session's limit (set_memory_limit, or its budget) to",
+                "in each feed this run would fit"});
     const auto step = compile([](const Tensor& x) { return sum(matmul(tanh(x), transpose(x))); },
                               {.memory_limit = 2_MiB});
     const Tensor x = Tensor::zeros({1024, 1024}, DType::f32, device);
