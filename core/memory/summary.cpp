@@ -146,7 +146,8 @@ std::ostream& operator<<(std::ostream& out, const Prediction& prediction) {
           line("left on the device", figure(capacity));
   for (const ReadLine& read : prediction.reads)
     text += left("reads values", kLabel) + right(std::to_string(read.count), kFigure) + "  " +
-            read.tag.operator_name + "  " + source_line(read.tag, kColumns / 2) + "\n";
+            read.tag.operator_name +
+            (*read.tag.file ? "  " + source_line(read.tag, kColumns / 2) : "") + "\n";
   if (prediction.fits) return out << text + "it fits";
   return out << text + "it does not fit" +
                     (least > capacity ? ": " + figure(least - capacity) + " are missing" : "");

@@ -109,6 +109,9 @@ TEST_CASE("a loop that reads and saves takes what its prediction says", "[row14]
         reads += line.count;
       }
       CHECK(reads == loop.reads);
+      std::ostringstream text;
+      text << predicted;
+      CHECK(text.str().find(":0") == std::string::npos);
       const std::size_t held = memory::stats(device).allocated.current;
       const memory::PeakScope peak(device);
       loop.program(device, folder);
