@@ -181,10 +181,13 @@ void find_lifetimes(const Draft& draft, Schedule& schedule, bool share) {
 
 void assign_offsets(Schedule& schedule) {
   // Some milliseconds for usual plans, and a quarter of a second at most.
-  constexpr std::size_t kStepsPerBuffer = 10'000, kMostSteps = 2'000'000;
-  schedule.layout = memory::place(
-      schedule.buffers, {.steps = std::min(kStepsPerBuffer * schedule.buffers.size(), kMostSteps)});
-  schedule.host_layout = memory::place(schedule.host_buffers);
+  static constexpr std::size_t kStepsPerBuffer = 10'000, kMostSteps = 2'000'000;
+  const auto placed = [](const std::vector<memory::Lifetime>& buffers) {
+    return memory::place(buffers,
+                         {.steps = std::min(kStepsPerBuffer * buffers.size(), kMostSteps)});
+  };
+  schedule.layout = placed(schedule.buffers);
+  schedule.host_layout = placed(schedule.host_buffers);
 }
 
 }  // namespace ebb::detail
