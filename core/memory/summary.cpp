@@ -116,7 +116,9 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
       line("peak", figure(plan.peak_bytes)) + categories(plan.by_category) +
       line("arena", figure(plan.arena_bytes)) + line("reserved", figure(plan.reserved_bytes)) +
       line("lower bound", figure(plan.lower_bound_bytes), times(plan)) +
-      line("without sharing", figure(plan.naive_bytes)) + line("nodes", std::to_string(plan.nodes));
+      line("without sharing", figure(plan.naive_bytes)) +
+      (plan.captured_bytes > 0 ? line("captured, besides", figure(plan.captured_bytes)) : "") +
+      line("nodes", std::to_string(plan.nodes));
   if (plan.unbudgeted_bytes > 0)
     text += line("without a budget", figure(plan.unbudgeted_bytes)) +
             (plan.micro_batches > 1 ? line("micro-batches", std::to_string(plan.micro_batches),

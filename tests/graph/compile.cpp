@@ -1,6 +1,7 @@
 // Compiled steps do what their lines do eagerly.
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -436,6 +437,7 @@ TEST_CASE("a compiled step holds its arena alone, tells what it takes, and gives
       CHECK(step.memory().total_bytes == plan.peak_bytes);
       CHECK(step.memory().captured_bytes == plan.captured_bytes);
       CHECK(plan.captured_bytes > 0);
+      CHECK((std::ostringstream() << plan).str().find("captured, besides") != std::string::npos);
       CHECK(step.stats().allocated.peak == plan.peak_bytes);
       CHECK(memory::stats(device).allocated.current == held + plan.peak_bytes);
       CHECK(compiled.bytes() <= eager.bytes());
