@@ -181,6 +181,9 @@ class CompiledStep {
   template <class... Arguments>
   auto operator()(const Arguments&... arguments) const {
     using Result = ResultOf<Arguments...>;
+    static_assert(
+        std::is_void_v<Result> || requires(Result r) { detail::list_of(r); },
+        "a compiled step returns tensors: one, a list, an array, a pair or a tuple");
     if (detail::is_traced()) return static_cast<Result>((*function_)(arguments...));
     return detail::result_of<Result>(
         detail::held(calls_)->run(listed(arguments...), recorded(arguments...)));

@@ -156,3 +156,12 @@ void functors(const Tensor& x) {
   custom_operator(OfTwo(), x);
   // refused: this functor has another number of inputs
 }
+
+void compiled(const Tensor& x) {
+  compile([](const Tensor& y, const Square&) { return y; })(x, Square());
+  // refused: an argument of a compiled step is a Tensor, a list of tensors, or a value
+  compile([](const Tensor& y) { return y.item<float>(); })(x);
+  // refused: a compiled step returns tensors: one, a list, an array, a pair or a tuple
+  compile([](const Tensor& y) { return std::tuple(y, 1); })(x);
+  // refused: a compiled step returns tensors: one, a list, an array, a pair or a tuple
+}
