@@ -98,7 +98,8 @@ Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor*
 
 // Slots made since a plan, for other fetches, have left it less room.
 bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
-  const std::optional<std::size_t> budget = detail::pool_limit({}, options);
+  const std::optional<std::size_t> budget =
+      memory::least_bytes({options.budget}, device.runtime().capacity_bytes());
   if (!budget) return true;
   const detail::Program& program = plan.executable.program();
   return device.runtime().profile().in_pages(program.plan.arena_bytes) +

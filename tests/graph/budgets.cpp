@@ -155,7 +155,8 @@ TEST_CASE("a value that comes back twice is not copied back before it is saved",
     order.push_back(s);
   }
   mover.put_into_order();
-  schedule = {.order = order};
+  schedule = {};
+  schedule.order = order;
   detail::find_lifetimes(draft, schedule, true);
   detail::assign_offsets(schedule);
   detail::overlap_moves(draft, schedule, 1_GiB);
