@@ -45,10 +45,10 @@ struct Profile {
   bool has_cudnn = false;
   bool has_cudnn_bf16 = false;
   /// Estimates by which a plan chooses what to compute again; only their ratios matter. Measured by
-  /// `benchmark_budget --constants` on two cores of a Xeon with AVX-512.
-  std::int64_t products_per_us = 100'000;  ///< multiply-adds of large f32 products
-  std::int64_t bytes_per_us = 16'000;      ///< read and written by pointwise operators
-  std::int64_t step_ns = 120;              ///< of an operator on next to no data
+  /// `benchmark_budget --constants` on two quiet cores of an EPYC with AVX-512.
+  std::int64_t products_per_us = 240'000;  ///< multiply-adds of large f32 products
+  std::int64_t bytes_per_us = 28'000;      ///< read and written by pointwise operators
+  std::int64_t step_ns = 115;              ///< of an operator on next to no data
   /// Copied to or from page-locked memory of the host. 0: plans move no values there.
   std::int64_t link_bytes_per_us = 0;
 
