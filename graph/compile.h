@@ -182,7 +182,7 @@ class CompiledStep {
   auto operator()(const Arguments&... arguments) const {
     using Result = ResultOf<Arguments...>;
     static_assert(
-        std::is_void_v<Result> || requires(Result r) { detail::list_of(r); },
+        std::is_void_v<Result> || requires { detail::list_of(std::declval<Result&>()); },
         "a compiled step returns tensors: one, a list, an array, a pair or a tuple");
     if (detail::is_traced()) return static_cast<Result>((*function_)(arguments...));
     return detail::result_of<Result>(
