@@ -1,6 +1,7 @@
 #include "ebb/core/memory/place_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@ namespace {
 using Indices = std::vector<std::uint32_t>;
 
 constexpr std::size_t kNowhere = ~std::size_t{0};
+constexpr std::size_t kMostStacked = 4000;  // stacks of buffers are built by recursion, one by one
 
 double area(const Lifetime& b) {
   return static_cast<double>(b.bytes) * static_cast<double>(b.end - b.first);
@@ -79,7 +81,8 @@ class Stacking {
       : buffers_(buffers),
         neighbours_(neighbours_of(buffers)),
         lows_(buffers.size()),
-        offsets_(buffers.size()) {
+        offsets_(buffers.size()),
+        deepest_(buffers.size(), kNowhere) {
     // Of the sets of buffers alive when one begins, those before an end contain all others.
     Indices alive;
     std::size_t sum = 0;
@@ -95,16 +98,38 @@ class Stacking {
     }
     keep();
     work_ = 1 + sum / 16;  // looking at them in order is quick
+    heights_.resize(cliques_.size());
+    rests_.resize(cliques_.size());
   }
 
-  // Tries all placements, in the order of offsets (MiniMalloc: Moffitt, ASPLOS 2023). Takes its
-  // work from `steps`, and has failed for good if some are left.
+  // These take their work from `steps`, and have failed for good if some are left.
+  // Tries all placements, in the order of offsets (MiniMalloc: Moffitt, ASPLOS 2023).
   bool fit_below(std::size_t end, std::size_t& steps) {
     begin(end);
     return place_higher(buffers_.size(), 0, 0, steps);
   }
+  // Fills valleys, where the buffers alive end lower than before and after. Finds placements
+  // without gaps soon, and overlooks others.
+  bool fill_below(std::size_t end, std::size_t& steps) {
+    for (std::size_t tries = 8 * buffers_.size() * work_; steps > 0;) {
+      std::size_t left = std::min(steps, tries);
+      steps -= left;
+      begin(end);
+      if (fill_valleys(buffers_.size(), left)) return true;
+      if (left > 0) return false;
+    }
+    return false;
+  }
 
   const std::vector<std::size_t>& offsets() const noexcept { return offsets_; }
+  // Offsets where fill_below() had most buffers, and the others in the lowest gaps.
+  std::vector<std::size_t> nearly_filled() const {
+    std::vector<std::size_t> offsets = deepest_;
+    for (std::size_t b = 0; b < buffers_.size(); ++b)
+      if (offsets[b] == kNowhere)
+        offsets[b] = first_fit(buffers_, neighbours_[b], offsets, buffers_[b].bytes);
+    return offsets;
+  }
 
  private:
   void begin(std::size_t end) {
@@ -157,14 +182,68 @@ class Stacking {
     return false;
   }
 
+  bool fill_valleys(std::size_t left, std::size_t& steps) {
+    if (left < least_left_) {
+      least_left_ = left;
+      deepest_ = offsets_;
+    }
+    if (left == 0) return true;
+    steps -= std::min(steps, work_);
+    if (steps == 0) return false;
+    const std::size_t count = cliques_.size();
+    for (std::size_t c = 0; c < count; ++c) {
+      std::size_t height = 0, rest = 0;
+      for (const std::uint32_t b : cliques_[c])
+        if (offsets_[b] == kNowhere)
+          rest += buffers_[b].bytes;
+        else
+          height = std::max(height, offsets_[b] + buffers_[b].bytes);
+      if (height + rest > end_) return false;
+      heights_[c] = rest > 0 ? height : kNowhere;
+      rests_[c] = rest;
+    }
+    // One of these buffers has to lie next on clique c.
+    const auto is_next = [&](std::uint32_t b, std::size_t c) {
+      return offsets_[b] == kNowhere && lows_[b] + rests_[c] <= end_;
+    };
+    std::size_t best = 0, fewest = kNowhere;
+    for (std::size_t first = 0, after = 0; first < count; first = after) {
+      const std::size_t height = heights_[first];
+      while (after < count && heights_[after] == height) ++after;
+      if (height == kNowhere || (first > 0 && heights_[first - 1] < height) ||
+          (after < count && heights_[after] < height))
+        continue;
+      for (std::size_t c = first; c < after; ++c) {
+        const auto choices = static_cast<std::size_t>(std::count_if(
+            cliques_[c].begin(), cliques_[c].end(), [&](auto b) { return is_next(b, c); }));
+        if (choices < fewest || (choices == fewest && height > heights_[best])) {
+          fewest = choices;
+          best = c;
+        }
+      }
+    }
+    std::vector<std::array<std::size_t, 3>> next;  // low, random, buffer
+    for (const std::uint32_t b : cliques_[best])
+      if (is_next(b, best)) next.push_back({lows_[b], random_(), b});
+    std::sort(next.begin(), next.end());
+    for (const auto& [low, _, b] : next)
+      if (steps > 0 &&
+          place(static_cast<std::uint32_t>(b), low, [&] { return fill_valleys(left - 1, steps); }))
+        return true;
+    return false;
+  }
+
   const std::span<const Lifetime> buffers_;
   const std::vector<Indices> neighbours_;
   std::vector<Indices> cliques_;
   std::size_t work_ = 0;           // steps for each place
   std::vector<std::size_t> lows_;  // ends of the neighbours that have a place
-  std::vector<std::size_t> offsets_;
+  std::vector<std::size_t> offsets_, deepest_;
   std::vector<std::pair<std::uint32_t, std::size_t>> trail_;  // lows_ before they grew
+  std::vector<std::size_t> heights_, rests_;  // of cliques: end, and bytes that have no place yet
   std::size_t end_ = 0;
+  std::size_t least_left_ = kNowhere;  // buffers without a place in deepest_
+  std::mt19937 random_;                // the same numbers everywhere
 };
 
 // Moves single buffers, each where those that have to leave weigh least.
@@ -300,22 +379,25 @@ Indices easy_buffers(std::span<const Lifetime> buffers, const std::vector<Indice
 // As search(), of buffers none of which is easy.
 void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
                  std::size_t steps, std::vector<std::size_t>& offsets) {
-  constexpr std::size_t kMostStacked = 4000;  // stacking calls itself once per buffer
   std::size_t end = end_of(buffers, offsets);
   if (end <= bound) return;
   if (buffers.size() <= kMostStacked) {
     Stacking stacking(buffers);
-    std::size_t fitting = steps / 8;
-    steps -= fitting;
+    std::size_t filling = steps / 8, fitting = steps / 8;
+    steps -= filling + fitting;
+    const auto consider = [&](const std::vector<std::size_t>& found) {
+      if (end_of(buffers, found) >= end) return;
+      offsets = found;
+      end = end_of(buffers, offsets);
+    };
+    consider(stacking.fill_below(bound, filling) ? stacking.offsets() : stacking.nearly_filled());
     for (std::size_t target = bound; end > bound; target = end - unit) {
-      if (stacking.fit_below(target, fitting)) {
-        offsets = stacking.offsets();
-        end = end_of(buffers, offsets);
-      } else if (fitting == 0) {
+      if (stacking.fit_below(target, fitting))
+        consider(stacking.offsets());
+      else if (fitting == 0)
         break;
-      } else if (target == end - unit) {
+      else if (target == end - unit)
         return;
-      }
     }
   }
   Exchange exchange(buffers, offsets);
@@ -354,7 +436,7 @@ std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t mos
 
 std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
                    std::vector<std::size_t>& offsets) {
-  if (place_tightly(buffers, bound, offsets)) return bound;
+  if (buffers.size() <= kMostStacked && place_tightly(buffers, bound, offsets)) return bound;
   std::size_t unit = 0;  // all offsets are multiples of it
   for (const Lifetime& b : buffers) unit = std::gcd(unit, b.bytes);
   const std::vector<Indices> neighbours = neighbours_of(buffers);
