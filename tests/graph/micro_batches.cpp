@@ -76,7 +76,9 @@ const std::vector<Model>& models() {
        {DType::i32, {}},
        [](const Tensor& x, const Tensor& y, const Parameters& params) -> Tensors {
          const Tensor z = dense(params, "out", 30, 30, dense(params, "in", 30, 30, x));
-         return {adam.minimize(sum(square(z)) * 1e-3, params), sum(y)};
+         const Tensor loss = sum(square(z)) * 1e-3;
+         const Tensor penalty = sum(square(params["out.weight"]));
+         return {adam.minimize(loss + penalty, params), sqrt(loss), sum(y)};
        }}};
   return all;
 }
@@ -154,7 +156,8 @@ TEST_CASE("what micro-batches would change is not cut, and the Error says why") 
                fixed = graph.placeholder("fixed", DType::f32, {40, 8});
   const Parameters params(graph, Seed{1});
   const Tensor z = dense(params, "z", 8, 8, x),
-               state = params.declare("state", {40, 8}, initializers::zeros());
+               state = params.declare("state", {40, 8}, initializers::zeros()),
+               late = sum(state, {.axis = 0});
   const models::BatchNorm norm(params.scope("norm"), 8);
   static const OpDef own{.name = "own",
                          .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
@@ -173,7 +176,9 @@ TEST_CASE("what micro-batches would change is not cut, and the Error says why") 
       {minimized(mean(max(z, {.axis = 0}))), "mixes the rows of a batch"},
       {mean(softmax(z, 0)), "softmax ("},
       {mean(z * normal_like(z, 0, 1)), "draws numbers by their position"},
-      {mean(assign(state, z)), "assign ("},
+      {mean(assign(state, z)), "keeps or changes what depends on the rows"},
+      {mean(add_assign(sum(z, {.axis = 0}), 1)), "add_assign ("},
+      {mean(z * (add_assign(late, mean(z, {.axis = 0})), late)), "multiply ("},
       {mean(apply_one(own, {z}, {}, CallSite::here())), "it is not known how own ("},
       {mean(z) + mean(cast(y, DType::f32)), "has 40 rows and placeholder 'y'", 30},
       {mean(fixed), "no feed has an open leading axis"}};

@@ -130,6 +130,60 @@ TEST_CASE("Every operator and its gradient are the same in micro-batches, or ref
   CHECK(open == of_shapes);
 }
 
+TEST_CASE("Every operator with rows along any axis of its inputs is cut to the same, or refused") {
+  if (!on_host()) return;  // devices do not matter
+  constexpr std::int64_t kRows = 4;
+  std::size_t cuts = 0;
+  for (const Sample& sample : all_samples(DType::f64)) {
+    if (!sample.state.empty()) continue;
+    const Tensors values = make_inputs(sample, DType::f64, kRows);
+    // Rows of one input; or, first, of all inputs that are as long along the axis.
+    for (std::size_t which = 0; which <= values.size(); ++which)
+      for (int axis = 0; axis < 4; ++axis)
+        for (int order = 0; order <= std::min(sample.order, 1); ++order) {
+          INFO(sample.name << ", axis " << axis << " of " << which << ", order " << order);
+          Graph graph;
+          Tensors feeds, inputs;
+          FedShapes shapes;
+          std::vector<std::size_t> batch;  // inputs that have rows
+          std::int64_t rows = 0;
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            const Tensor& value = values[i];
+            const bool has_rows = axis < value.rank() && (which == 0 || which == i + 1) &&
+                                  (rows == 0 || value.shape()[axis] == rows);
+            if (has_rows) rows = value.shape()[axis];
+            const Tensor fed = has_rows ? transpose(value, 0, axis) : value;
+            const Tensor input = graph.placeholder(std::to_string(i), fed.dtype(), fed.shape());
+            if (has_rows) batch.push_back(i);
+            shapes.push_back({input, fed.shape()});
+            feeds.push_back(fed.clone());
+            inputs.push_back(has_rows ? transpose(input, 0, axis) : input);
+          }
+          if (rows < 2) continue;
+          Tensors results;  // no element has the weight of another
+          for (const Tensor& result : gradients_of(sample, inputs, order)) {
+            const Tensor weights =
+                reshape(arange(static_cast<double>(result.elements()), {.dtype = DType::f64}),
+                        result.shape());
+            const Tensor fed =
+                graph.placeholder("w" + std::to_string(feeds.size()), DType::f64, result.shape());
+            shapes.push_back({fed, result.shape()});
+            feeds.push_back(weights);
+            results.push_back(cast(result, DType::f64) * fed);
+          }
+          detail::Draft draft =
+              detail::prune(graph.state(), Device::cpu().runtime(), {sum_of_squares(results)});
+          detail::infer(draft, shapes);
+          const detail::Rows found = detail::find_rows(draft, batch);
+          if (!found.can_cut()) continue;
+          ++cuts;
+          CHECK(near(apply_nodes(draft, feeds),
+                     apply_nodes(detail::cut(draft, found, rows > 2 ? 3 : 2), feeds)));
+        }
+  }
+  CHECK(cuts > 1000);
+}
+
 TEST_CASE(
     "Every operator gives the same in both modes, bit for bit, open or known, for any batch") {
   for (const DType dtype : kFloating)
