@@ -113,6 +113,24 @@ TEST_CASE("a chain of n layers takes memory of order sqrt(n) for one more forwar
   }
 }
 
+TEST_CASE("what the search measures is the lower bound of the schedule that it makes", "[row18]") {
+  const Deep deep(24);
+  const auto& runtime = Device::cpu().runtime();
+  detail::Draft draft = detail::prune(deep.graph.state(), runtime, {deep.train});
+  detail::infer(draft, {{deep.x, {many_rows(), 16}}});
+  detail::make_steps(draft, true);
+  detail::Schedule schedule = detail::order(draft, false);
+  const detail::Timeline timeline = detail::make_timeline(draft, schedule);
+  detail::Recomputation search(timeline);
+  const detail::Turns turns = search.least();
+  detail::Usage usage;
+  detail::measure(timeline, turns, usage);
+  detail::repeat_steps(draft, schedule, timeline, turns);
+  detail::find_lifetimes(draft, schedule, true);
+  detail::assign_offsets(schedule);
+  CHECK(schedule.layout.lower_bound_bytes == usage.peak_bytes);
+}
+
 TEST_CASE(
     "a budget that nothing keeps to is an Error with the least that would, and changes nothing",
     "[row14]") {
