@@ -103,6 +103,39 @@ TEST_CASE("rectangles cut at random are put together again, to the percent state
   require_apart(buffers, placed);
 }
 
+// A stack in which some neighbours are replaced by others of as many bytes, again and again.
+std::vector<Lifetime> interlocked(std::mt19937& random, std::size_t pieces, std::size_t run) {
+  std::vector<Lifetime> alive(draw(random, 1, 30)), all;
+  for (Lifetime& piece : alive) piece = {0, 0, draw(random, 1, 1000)};
+  for (std::size_t step = 1; all.size() < pieces; ++step) {
+    const auto from = alive.begin() + static_cast<std::ptrdiff_t>(random() % alive.size());
+    const auto to = from + std::min<std::ptrdiff_t>(alive.end() - from, draw(random, 1, run));
+    std::size_t bytes = 0;
+    for (auto piece = from; piece != to; bytes += piece++->bytes)
+      all.push_back({piece->first, step, piece->bytes});
+    std::vector<Lifetime> made;
+    for (; made.size() < run && bytes > 1 && random() % 3; bytes -= made.back().bytes)
+      made.push_back({step, 0, draw(random, 1, bytes - 1)});
+    made.push_back({step, 0, bytes});
+    alive.insert(alive.erase(from, to), made.begin(), made.end());
+    for (Lifetime& piece : alive) piece.end = step + 1;
+  }
+  all.insert(all.end(), alive.begin(), alive.end());
+  std::shuffle(all.begin(), all.end(), random);
+  return all;
+}
+
+TEST_CASE("stacks that interlock are put together again", "[host]") {
+  std::mt19937 random(1);
+  for (std::size_t round = 0; round < 60; ++round) {
+    const std::vector<Lifetime> buffers = interlocked(random, 10 + 6 * round, 1 + round % 8);
+    const Placement placed = place(buffers);
+    CAPTURE(round, buffers.size());
+    REQUIRE(placed.total_bytes == placed.lower_bound_bytes);
+    require_apart(buffers, placed);
+  }
+}
+
 TEST_CASE("the search finds what no order finds", "[host]") {
   const std::vector<Lifetime> buffers = {{0, 3, 2}, {3, 5, 6}, {2, 5, 1}, {0, 2, 5}, {2, 3, 4}};
   CHECK(place(buffers, {.steps = 0}).total_bytes == 8);
