@@ -166,9 +166,11 @@ TEST_CASE("a value that comes back twice is not copied back before it is saved",
   detail::Mover mover(draft, order);
   for (const detail::Index s : schedule.order) {
     if (s == schedule.order.back()) {  // reads the second copy, and nobody the first
-      detail::DraftOperand& read = draft.operands[draft.steps[s].first_operand + 1];
-      const detail::Index saved = read.value.memory, unread = mover.bring_back(saved, saved);
-      read.value.memory = mover.bring_back(saved, unread);
+      const detail::Index read = draft.steps[s].first_operand + 1,
+                          saved = draft.operands[read].value.memory,
+                          unread = mover.bring_back(saved, saved),
+                          again = mover.bring_back(saved, unread);  // more operands
+      draft.operands[read].value.memory = again;
     }
     order.push_back(s);
   }
