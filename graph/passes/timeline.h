@@ -92,7 +92,7 @@ void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
 // timed, so that a plan comes out the same every time.
 inline constexpr std::size_t kPlanningTurns = 12'000'000;
 
-// The search for what to compute again. The same timeline and bytes give the same turns.
+// The search for what to compute again. The same questions in the same order have the same answers.
 class Recomputation {
  public:
   explicit Recomputation(const Timeline& timeline);  // which outlives it
@@ -111,7 +111,8 @@ class Recomputation {
   std::unique_ptr<Search> search_;
 };
 
-// As fit(), or without a bound as least(), and exactly so; nothing for more than a few steps.
+// As fit(), or without a bound as least(), with the least work, where moves count in full; nothing
+// for more than a few steps.
 // Empty if no turns keep the bound.
 std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
 
