@@ -88,8 +88,8 @@ std::int64_t extra_nanoseconds(const Timeline& timeline, const Turns& turns);
 // Measures turns. Equals the lower bound of the schedule that they make.
 void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
 
-// The effort of planning: turns that a search makes and measures. Counted, not
-// timed, so that a plan comes out the same every time.
+// The effort of planning: turns that a search makes and measures. Counted, not timed, so that a
+// plan comes out the same every time.
 inline constexpr std::size_t kPlanningTurns = 12'000'000;
 
 // The search for what to compute again. The same questions in the same order have the same answers.
@@ -111,9 +111,8 @@ class Recomputation {
   std::unique_ptr<Search> search_;
 };
 
-// As fit(), or without a bound as least(), with the least work, where moves count in full; nothing
-// for more than a few steps.
-// Empty if no turns keep the bound.
+// As fit(), or without a bound as least(), but with the least work there is; moves count in full.
+// Nothing for more than a few steps. Empty if no turns keep the bound.
 std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
