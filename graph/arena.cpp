@@ -17,15 +17,16 @@ void Arena::provide(const memory::Plan& plan) {
 }
 
 bool Arena::provide_host(const memory::Plan& plan) {
-  if (plan.page_locked_bytes <= host_bytes_) return false;
+  const std::size_t bytes = plan.page_locked_bytes - plan.host_state_bytes;
+  if (bytes <= host_bytes_) return false;
   give_up_host();
   if (memory::CachingAllocator* const locked = runtime_.staging()) {
     auto pool = locked->make_pool(purpose_);
-    host_block_ = pool->allocate({plan.page_locked_bytes, memory::Category::activation,
-                                  plan.peak_tag, "values that plans move to the host"});
+    host_block_ = pool->allocate(
+        {bytes, memory::Category::activation, plan.peak_tag, "values that plans move to the host"});
     host_pool_ = std::move(pool);
   }
-  host_bytes_ = plan.page_locked_bytes;
+  host_bytes_ = bytes;
   return true;
 }
 

@@ -178,28 +178,31 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
   const bool is_bounded = options.budget || options.least;
   const Draft whole = is_bounded ? draft : Draft();
   make_steps(draft, options.passes);
+  draft.slots_on_host = options.variables && options.variables->slots_on_host();
   Schedule schedule = best_schedule(draft, options.passes);
   if (!is_bounded) return Emitter(draft, schedule).emit(options.details);
-  const memory::Profile& profile = runtime.profile();
-  const std::size_t held = options.variables
-                               ? options.variables->reserved_bytes_with(draft.variables)
-                               : variable_bytes(draft);
-  const std::size_t before = held + profile.in_pages(schedule.layout.total_bytes);
+  const auto held_by = [&](const Draft& of) {
+    return options.variables
+               ? options.variables->reserved_bytes_with(of.variables, of.slots_on_host)
+               : variable_bytes(of);
+  };
+  const auto reserved = [&] {
+    return held_by(draft) + runtime.profile().in_pages(schedule.layout.total_bytes);
+  };
+  const std::size_t before = reserved();
   const std::size_t budget = options.least ? 0 : *options.budget;
   const memory::Work work = work_of(draft);
   std::int64_t micro_batches = 1, batch = 0;
   if (before > budget) {
-    const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
     Rows rows;
     if (options.passes) {
       rows = find_rows(whole, options.batch);
       batch = rows.count;
-      fit_arena(draft, schedule, arena);
-      if (rows.can_cut()) micro_batches = fit_micro_batches(whole, rows, draft, schedule, arena);
+      micro_batches = fit_budget(whole, rows, draft, schedule, budget, held_by);
     }
-    const std::size_t least = held + profile.in_pages(schedule.layout.total_bytes);
+    const std::size_t least = reserved();
     if (least > budget && !options.least)
-      refuse_budget(options.what, budget, held, least,
+      refuse_budget(options.what, budget, held_by(draft), least,
                     !options.passes  ? "; with passes off nothing is made to fit"
                     : rows.can_cut() ? ""
                                      : "; micro-batches are not possible: " + rows.reason());

@@ -34,7 +34,7 @@ struct Breakdown {
   std::size_t arena_bytes = 0;        // kept between runs, though it holds no values then
   std::size_t workspace_bytes = 0;    // largest workspace of the kept plans, inside the arena
   std::size_t captured_bytes = 0;     // of tensors that the kept plans have captured: the device's
-  std::size_t page_locked_bytes = 0;  // of the host, for values that plans move there meanwhile
+  std::size_t page_locked_bytes = 0;  // of the host, for values and slots that plans move there
   std::size_t total_bytes = 0;     // of the device: workspace not counted twice, without captured
   std::size_t reserved_bytes = 0;  // total_bytes in whole pages of the device
 };

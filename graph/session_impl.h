@@ -62,7 +62,7 @@ class Session::Impl {
     bool kept = false;           // it is, or was, among the session's plans
     std::size_t graph_size = 0;  // at the last look-up: in a graph that grew, a fetch may mean
                                  // something else
-    std::uint64_t resumes = 0;   // Impl::resumes at the last bind
+    std::uint64_t moves = 0;     // Impl::moves at the last bind
   };
   // Placeholders sorted into the order of the program.
   struct Feeding {
@@ -125,6 +125,9 @@ class Session::Impl {
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
+  std::optional<std::size_t> budget() const {
+    return memory::least_bytes({options.budget}, device.runtime().capacity_bytes());
+  }
   memory::Breakdown memory();
   std::size_t available() const;  // with the lock held
   memory::CloseReport close();
@@ -157,7 +160,7 @@ class Session::Impl {
     ~Suspended();              // removes the file
   };
   std::unique_ptr<Suspended> suspended;
-  std::uint64_t resumes = 0;  // number of resumes: each may have moved the variables
+  std::uint64_t moves = 0;  // times that variables may have moved: by a resume, or to the host
 
  private:
   void close_if_left() noexcept;

@@ -98,13 +98,12 @@ Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor*
 
 // Slots made since a plan, for other fetches, have left it less room.
 bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
-  const std::optional<std::size_t> budget =
-      memory::least_bytes({options.budget}, device.runtime().capacity_bytes());
-  if (!budget) return true;
+  const std::optional<std::size_t> most = budget();
+  if (!most) return true;
   const detail::Program& program = plan.executable.program();
   return device.runtime().profile().in_pages(program.plan.arena_bytes) +
-             variables.reserved_bytes_with(program.variables) <=
-         *budget;
+             variables.reserved_bytes_with(program.variables, program.plan.host_state_bytes > 0) <=
+         *most;
 }
 
 std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
@@ -133,11 +132,9 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
   FedShapes fed;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     fed.push_back({feeding.placeholders[i], shapes[i]});
-  detail::Program program = detail::make_program(
-      graph.state(), fetches, fed, device.runtime(),
-      {.passes = options.passes,
-       .budget = memory::least_bytes({options.budget}, device.runtime().capacity_bytes()),
-       .variables = &variables});
+  detail::Program program =
+      detail::make_program(graph.state(), fetches, fed, device.runtime(),
+                           {.passes = options.passes, .budget = budget(), .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});
@@ -183,9 +180,13 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
   Tensors results;
   Plans entered;
   try {
+    if (program.plan.host_state_bytes > 0 && !variables.slots_on_host()) {
+      variables.keep_slots_on_host();
+      ++moves;
+    }
     if (!plan->has_variables) added = variables.allocate(program.variables);
     executable.check(variables);
-    if (std::exchange(plan->resumes, resumes) != resumes) executable.unbind();
+    if (std::exchange(plan->moves, moves) != moves) executable.unbind();
     // The arena comes last: it must not grow for a run that fails.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, fetch.tag));
@@ -271,6 +272,7 @@ memory::Breakdown Session::Impl::memory() {
     breakdown.parameter_bytes = variables.parameter_bytes();
     breakdown.optimizer_state_bytes = variables.slot_bytes();
   }
+  breakdown.page_locked_bytes += variables.host_bytes();
   return breakdown;
 }
 

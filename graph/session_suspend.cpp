@@ -44,7 +44,7 @@ Session::Impl::Suspended::~Suspended() {
 template <class Call>
 void Session::Impl::for_each_piece(std::size_t most, const Call& call) const {
   for (std::size_t index = 0; index < variables.size(); ++index) {
-    if (!variables.has_memory(index)) continue;
+    if (!variables.has_memory(index) || variables.is_on_host(index)) continue;
     const std::size_t bytes = variables.declaration(index).spec.bytes();
     for (std::size_t at = 0; at < bytes; at += std::min(most, bytes - at))
       call(variables.data(index) + at, std::min(most, bytes - at));
@@ -138,7 +138,7 @@ void Session::Impl::resume() {
     pool->suspend();
     throw;
   }
-  ++resumes;
+  ++moves;
   is_suspended = false;
   suspended.reset();
 }

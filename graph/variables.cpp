@@ -29,20 +29,24 @@ std::size_t SessionVariables::rounded_bytes(std::span<const std::uint32_t> indic
   return bytes;
 }
 
-std::size_t SessionVariables::reserved_bytes_with(std::span<const std::uint32_t> others) const {
+std::size_t SessionVariables::reserved_bytes_with(std::span<const std::uint32_t> others,
+                                                  bool slots_on_host) const {
   const Added added = missing(others);
   const memory::Profile& profile = runtime_.profile();
-  return reserved_bytes_ + profile.in_pages(rounded_bytes(added.parameters.indices)) +
-         profile.in_pages(rounded_bytes(added.slots.indices));
+  const std::size_t parameters =
+      reserved_parameter_bytes_ + profile.in_pages(rounded_bytes(added.parameters.indices));
+  if (on_host_ || slots_on_host) return parameters;
+  return parameters + reserved_slot_bytes_ + profile.in_pages(rounded_bytes(added.slots.indices));
 }
 
 std::size_t SessionVariables::bytes_beyond_plans() const {
   const Indices all = indices();
   const Added added = missing(all);
   const memory::Profile& profile = runtime_.profile();
+  const std::size_t slots =
+      on_host_ ? 0 : profile.in_pages(slot_bytes_ + rounded_bytes(added.slots.indices));
   return reserved_bytes_with(all) -
-         profile.in_pages(parameter_bytes_ + rounded_bytes(added.parameters.indices)) -
-         profile.in_pages(slot_bytes_ + rounded_bytes(added.slots.indices));
+         profile.in_pages(parameter_bytes_ + rounded_bytes(added.parameters.indices)) - slots;
 }
 
 SessionVariables::Indices SessionVariables::indices() const {
@@ -55,8 +59,8 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
   Added added = missing(others);
   try {
     values_.resize(size());
-    provide(added.parameters, "session parameters");
-    provide(added.slots, "session optimizer state");
+    provide(added.parameters);
+    provide(added.slots);
     looked_at_ = size();
     for (const std::uint32_t index : added.slots.indices) begin(index);
   } catch (...) {
@@ -68,23 +72,61 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
 
 void SessionVariables::release(const Added& added) noexcept {
   for (const Segment* segment : {&added.slots, &added.parameters}) {
-    if (!segment->block) continue;
+    if (segment->indices.empty() || !has_memory(segment->indices[0])) continue;
     for (const std::uint32_t index : segment->indices) {
       if (values_[index].torn_by) --tears_;
       values_[index] = {};
     }
-    (segment == &added.parameters ? parameter_bytes_ : slot_bytes_) -=
-        rounded_bytes(segment->indices);
-    reserved_bytes_ -= runtime_.profile().in_pages(segment->block->allocated_bytes());
+    const bool are_slots = segment == &added.slots;
+    (are_slots ? slot_bytes_ : parameter_bytes_) -= rounded_bytes(segment->indices);
+    if (are_slots && on_host_) {
+      if (host_pool_) host_pool_->free(segment->block);
+      continue;
+    }
+    (are_slots ? reserved_slot_bytes_ : reserved_parameter_bytes_) -=
+        runtime_.profile().in_pages(segment->block->allocated_bytes());
     pool_.free(segment->block);
   }
   for (const std::uint32_t index : added.parameters.indices)
     looked_at_ = std::min<std::size_t>(looked_at_, index);
 }
 
-void SessionVariables::provide(Segment& segment, const char* purpose) {
+void SessionVariables::keep_slots_on_host() {
+  Segment moved;
+  std::vector<memory::Block*> left;
+  for (std::uint32_t i = 0; i < values_.size(); ++i) {
+    if (!has_memory(i) || declaration(i).category == Category::parameter) continue;
+    moved.indices.push_back(i);
+    if (std::ranges::find(left, values_[i].block) == left.end()) left.push_back(values_[i].block);
+  }
+  const std::vector<Value> before = values_;
+  const std::size_t bytes = std::exchange(slot_bytes_, 0);
+  on_host_ = true;
+  try {
+    if (memory::CachingAllocator* const locked = runtime_.staging())
+      host_pool_ = locked->make_pool("session");
+    provide(moved);
+  } catch (...) {
+    on_host_ = false;
+    slot_bytes_ = bytes;
+    host_pool_.reset();
+    throw;
+  }
+  for (const std::uint32_t i : moved.indices) {
+    values_[i].initialized = before[i].initialized;
+    values_[i].torn_by = before[i].torn_by;
+    runtime_.copy(stream_, data(i),
+                  static_cast<const std::byte*>(before[i].block->data()) + before[i].offset,
+                  declaration(i).spec.bytes());
+  }
+  for (memory::Block* block : left) pool_.free(block);
+  reserved_slot_bytes_ = 0;
+}
+
+void SessionVariables::provide(Segment& segment) {
   if (segment.indices.empty()) return;
-  memory::Request request{.purpose = purpose};
+  const bool are_slots = declaration(segment.indices[0]).category != Category::parameter;
+  memory::Request request{.purpose = are_slots ? "session optimizer state" : "session parameters"};
   memory::Composition composition;
   std::size_t largest = 0;
   for (const std::uint32_t index : segment.indices) {
@@ -100,14 +142,18 @@ void SessionVariables::provide(Segment& segment, const char* purpose) {
     composition.holders.push_back({asks, each, 1});
   }
   request.category = declaration(segment.indices[0]).category;
-  segment.block = pool_.allocate(request, std::move(composition));
+  const bool on_host = are_slots && on_host_;
+  if (memory::Pool* const pool = on_host ? host_pool_.get() : &pool_)
+    segment.block = pool->allocate(request, std::move(composition));
   std::size_t offset = 0;
   for (const std::uint32_t index : segment.indices) {
-    values_[index] = {segment.block, offset};
+    values_[index] = {segment.block, offset, true};
     offset += rounded_bytes(declaration(index));
   }
-  (request.category == Category::parameter ? parameter_bytes_ : slot_bytes_) += offset;
-  reserved_bytes_ += runtime_.profile().in_pages(segment.block->allocated_bytes());
+  (are_slots ? slot_bytes_ : parameter_bytes_) += offset;
+  if (!on_host)
+    (are_slots ? reserved_slot_bytes_ : reserved_parameter_bytes_) +=
+        runtime_.profile().in_pages(segment.block->allocated_bytes());
 }
 
 std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable) const noexcept {

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -13,7 +14,8 @@ namespace ebb::detail {
 // Values of a graph's variables in one session. All parameters have one. Other variables
 // (optimizers' slots, counts, random state) get one when a plan or call first needs it, so that a
 // session that only evaluates holds no moments. Parameters share a segment of the session's pool,
-// other variables another; later ones get further segments. Slots start at zero.
+// other variables another; later ones get further segments. Slots start at zero. A budget may have
+// all slots lie in page-locked memory of the host instead, where kernels reach them.
 class SessionVariables {
  public:
   // `random_key`: key of the session's draws.
@@ -39,17 +41,25 @@ class SessionVariables {
   // Forgets all memory: the session's pool is closed.
   void forget() noexcept {
     values_.clear();
+    host_pool_.reset();
     looked_at_ = tears_ = 0;
-    parameter_bytes_ = slot_bytes_ = reserved_bytes_ = 0;
+    parameter_bytes_ = slot_bytes_ = reserved_parameter_bytes_ = reserved_slot_bytes_ = 0;
   }
   std::size_t parameter_bytes() const noexcept { return parameter_bytes_; }
-  std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  std::size_t slot_bytes() const noexcept { return on_host_ ? 0 : slot_bytes_; }
   // Bytes that the pool reserves for all variables once `others` have memory: whole pages for each
-  // segment.
-  std::size_t reserved_bytes_with(std::span<const std::uint32_t> others) const;
+  // segment. With `slots_on_host`, once slots lie there.
+  std::size_t reserved_bytes_with(std::span<const std::uint32_t> others,
+                                  bool slots_on_host = false) const;
   // Bytes reserved, once all variables have memory, beyond the figure of a plan of all of them: a
   // plan counts two segments, but there may be more.
   std::size_t bytes_beyond_plans() const;
+
+  // Moves slots to the host, and lets later ones go there. Throws OutOfMemory; nothing has changed
+  // then.
+  void keep_slots_on_host();
+  bool slots_on_host() const noexcept { return on_host_; }
+  std::size_t host_bytes() const noexcept { return on_host_ ? slot_bytes_ : 0; }
 
   Indices indices() const;  // of all declared variables
   // Number of declared variables, with or without memory.
@@ -62,7 +72,10 @@ class SessionVariables {
   enum Which : bool { all, parameters };
   std::unordered_map<std::string_view, std::size_t> by_name(Which which, const char* what) const;
   bool has_memory(std::size_t index) const noexcept {
-    return index < values_.size() && values_[index].block != nullptr;
+    return index < values_.size() && values_[index].has_memory;
+  }
+  bool is_on_host(std::size_t index) const noexcept {
+    return on_host_ && declaration(index).category != memory::Category::parameter;
   }
   bool is_initialized(std::size_t index) const noexcept {
     return index < values_.size() && values_[index].initialized;
@@ -82,7 +95,7 @@ class SessionVariables {
   // The functions below need variables with memory, and run in the order of the session's stream.
   std::byte* data(std::size_t index) const noexcept {
     const Value& value = values_[index];
-    return static_cast<std::byte*>(value.block->data()) + value.offset;
+    return value.block ? static_cast<std::byte*>(value.block->data()) + value.offset : nullptr;
   }
   // Draws the initial value. Random state stays: a run never repeats the numbers of another.
   void draw_initial(std::size_t index);
@@ -100,15 +113,15 @@ class SessionVariables {
   Added missing(std::span<const std::uint32_t> others) const;
   std::size_t rounded_bytes(std::span<const std::uint32_t> indices) const noexcept;
   struct Value {
-    const memory::Block* block = nullptr;
+    memory::Block* block = nullptr;  // null on the host of a simulated device
     std::size_t offset = 0;
-    bool initialized = false;
+    bool has_memory = false, initialized = false;
     const char* torn_by = nullptr;
   };
   // Notes that all of the variable is set.
   void is_set(std::size_t index) noexcept;
   // Allocates a segment's block and gives each of its variables an offset there.
-  void provide(Segment& segment, const char* purpose);
+  void provide(Segment& segment);
   bool is_random_state(std::size_t index) const noexcept {
     return static_cast<std::int64_t>(index) == graph_.random_state();
   }
@@ -124,8 +137,11 @@ class SessionVariables {
   std::vector<Value> values_;  // by index; as far as looked at
   std::size_t looked_at_ = 0;  // all parameters declared before this index have memory
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
-  std::size_t reserved_bytes_ = 0;  // of the variables' segments, also while the pool is suspended
+  // Of the variables' segments, also while the pool is suspended.
+  std::size_t reserved_parameter_bytes_ = 0, reserved_slot_bytes_ = 0;
   std::size_t tears_ = 0;
+  bool on_host_ = false;                     // slots
+  std::unique_ptr<memory::Pool> host_pool_;  // null on a simulated device
 };
 
 }  // namespace ebb::detail

@@ -80,8 +80,10 @@ struct Plan {
   std::int64_t micro_batch_rows = 0;  // rows of the largest of them; 0: of an uncut step
   Work extra_work = {};               // of both
   std::size_t moved_values = 0;       // values copied to page-locked memory of the host and back
-  std::size_t moved_bytes = 0;        // of these copies, both ways
-  std::size_t page_locked_bytes = 0;  // of the host, which they take; not in peak_bytes
+  std::size_t moved_bytes = 0;        // both ways, of these copies and of optimizer state there
+  std::size_t host_state_bytes = 0;   // optimizer state kept in page-locked memory, where updates
+                                      // read and write it; not in optimizer_state_bytes
+  std::size_t page_locked_bytes = 0;  // of the host, which both take; not in peak_bytes
   // Whether variables are updated as early as possible, which frees each gradient after its use,
   // instead of in the program's order. Chosen if it takes fewer bytes.
   bool updates_early = false;

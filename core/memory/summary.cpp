@@ -127,9 +127,10 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
             line("nodes run again", std::to_string(plan.repeated_nodes)) +
             line("  more products", share(plan.extra_work.products, plan.work.products)) +
             line("  more bytes moved", share(plan.extra_work.moved_bytes, plan.work.moved_bytes));
-  if (plan.moved_values > 0)
+  if (plan.moved_values > 0 || plan.host_state_bytes > 0)
     text += line("moved to the host", std::to_string(plan.moved_values)) +
             line("  bytes, both ways", figure(plan.moved_bytes)) +
+            line("  optimizer state", figure(plan.host_state_bytes)) +
             line("  page-locked", figure(plan.page_locked_bytes));
   if (!plan.peak_node.empty()) text += left("most at", kLabel) + "  " + plan.peak_node + "\n";
   text.pop_back();

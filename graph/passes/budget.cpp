@@ -49,16 +49,25 @@ std::optional<Fitted> fit_order(const Draft& draft, const Schedule& order, const
   return std::nullopt;
 }
 
+std::int64_t nanoseconds_of(const Draft& draft) {
+  std::int64_t sum = 0;
+  for (const DraftStep& step : draft.steps)
+    sum += estimated_nanoseconds(work_of(draft, step), draft.runtime->profile());
+  return sum;
+}
+
 // A draft in micro-batches.
 struct Cut {
   std::int64_t count = 1;
   Draft draft;
   Schedule schedule;
+  std::int64_t nanoseconds = 0;
 
   Cut(const Draft& whole, const Rows& rows, std::int64_t micro_batches)
       : count(micro_batches), draft(cut(whole, rows, micro_batches)) {
     make_steps(draft, true);
     schedule = best_schedule(draft, true);
+    nanoseconds = nanoseconds_of(draft);
   }
   std::size_t bytes() const noexcept { return schedule.layout.total_bytes; }
 };
@@ -84,13 +93,6 @@ std::optional<Cut> fewest_that_fit(const Draft& whole, const Rows& rows, std::in
   return best;
 }
 
-std::int64_t nanoseconds_of(const Draft& draft) {
-  std::int64_t sum = 0;
-  for (const DraftStep& step : draft.steps)
-    sum += estimated_nanoseconds(work_of(draft, step), draft.runtime->profile());
-  return sum;
-}
-
 }  // namespace
 
 void make_steps(Draft& draft, bool simplifies) {
@@ -113,7 +115,13 @@ Schedule best_schedule(const Draft& draft, bool passes) {
   return early.layout.total_bytes < as_written.layout.total_bytes ? early : as_written;
 }
 
-std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
+namespace {
+
+// Makes the draft and its schedule fit an arena: repeats steps and moves values. Returns the
+// estimated nanoseconds of a run. If the schedule takes more bytes, none fits, and these are the
+// least that do.
+std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
+  const std::int64_t nanoseconds = nanoseconds_of(draft);
   std::vector<Schedule> orders{order(draft, false, true), order(draft, true, true)};
   if (orders[1].order == orders[0].order) orders.pop_back();
   struct Way {
@@ -153,11 +161,15 @@ std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes)
                 std::max(arena_bytes, best->schedule.layout.total_bytes));
   draft = std::move(best->draft);
   schedule = std::move(best->schedule);
-  return schedule.layout.total_bytes;
+  return nanoseconds + best->nanoseconds;
 }
 
+// Puts micro-batches in place of a draft and schedule that fit_arena has made, where only these fit
+// the arena, or are estimated to take less time than `nanoseconds`, which then become theirs.
+// Returns their number, 1 if the draft stays. If none fit, it is the draft with the fewest bytes.
 std::int64_t fit_micro_batches(const Draft& whole, const Rows& rows, Draft& draft,
-                               Schedule& schedule, std::size_t arena_bytes) {
+                               Schedule& schedule, std::int64_t& nanoseconds,
+                               std::size_t arena_bytes) {
   // More steps would take too long to plan, with and without steps that run again.
   constexpr std::size_t kMostSteps = 40'000, kMostRepeated = 10'000;
   std::size_t cut_nodes = 1;
@@ -168,19 +180,77 @@ std::int64_t fit_micro_batches(const Draft& whole, const Rows& rows, Draft& draf
   std::optional<Cut> cut = fewest_that_fit(whole, rows, most_within(kMostSteps), arena_bytes);
   if (!cut) return 1;
   if (schedule.layout.total_bytes <= arena_bytes) {
-    if (cut->bytes() > arena_bytes || nanoseconds_of(cut->draft) >= nanoseconds_of(draft)) return 1;
+    if (cut->bytes() > arena_bytes || cut->nanoseconds >= nanoseconds) return 1;
   } else if (cut->bytes() > arena_bytes) {
     // Neither fits alone: steps run again within as many micro-batches as can be planned so.
     if (const std::int64_t count = most_within(kMostRepeated); count > 1) {
       Cut repeated(whole, rows, count);
-      fit_arena(repeated.draft, repeated.schedule, arena_bytes);
+      repeated.nanoseconds = fit_arena(repeated.draft, repeated.schedule, arena_bytes);
       if (repeated.bytes() < cut->bytes()) cut = std::move(repeated);
     }
     if (cut->bytes() >= schedule.layout.total_bytes) return 1;
   }
   draft = std::move(cut->draft);
   schedule = std::move(cut->schedule);
+  nanoseconds = cut->nanoseconds;
   return cut->count;
+}
+
+}  // namespace
+
+std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Schedule& schedule,
+                        std::size_t budget,
+                        const std::function<std::size_t(const Draft&)>& held_by) {
+  const memory::Profile& profile = draft.runtime->profile();
+  struct Way {
+    Draft draft;
+    Schedule schedule;
+    std::int64_t nanoseconds = 0, micro_batches = 1;
+    std::size_t bytes = 0;
+  };
+  const std::int64_t unfitted = nanoseconds_of(draft);
+  const auto fit = [&](bool slots_on_host) {
+    Way way{draft, schedule, unfitted};
+    way.draft.slots_on_host = slots_on_host;
+    const std::size_t held = held_by(way.draft);
+    const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
+    if (schedule.layout.total_bytes > arena) {
+      way.nanoseconds = fit_arena(way.draft, way.schedule, arena);
+      if (rows.can_cut())
+        way.micro_batches =
+            fit_micro_batches(whole, rows, way.draft, way.schedule, way.nanoseconds, arena);
+      way.draft.slots_on_host = slots_on_host;
+    }
+    way.bytes = held + profile.in_pages(way.schedule.layout.total_bytes);
+    return way;
+  };
+  const bool is_on_host = std::exchange(draft.slots_on_host, true);
+  const std::size_t least_held = held_by(draft);
+  draft.slots_on_host = is_on_host;
+  const std::size_t held = held_by(draft);
+  const bool may_move = held > least_held && profile.link_bytes_per_us > 0;
+  Way best = fit(is_on_host || (may_move && held >= budget));
+  if (may_move && !best.draft.slots_on_host) {
+    const auto across =
+        static_cast<std::int64_t>(1000 * static_cast<double>(slot_traffic_bytes(draft)) /
+                                  static_cast<double>(profile.link_bytes_per_us));
+    // A second search takes as long as the first: only for what is worth it, or needs none.
+    constexpr std::size_t kMostSearched = 4'000;
+    const std::size_t before = held + profile.in_pages(schedule.layout.total_bytes),
+                      over = before - budget, saved = held - least_held;
+    const bool is_worth_it =
+        saved >= over || (saved >= over / 4 && draft.steps.size() <= kMostSearched);
+    if (best.bytes > budget || (is_worth_it && best.nanoseconds > unfitted + across)) {
+      Way other = fit(true);
+      other.nanoseconds += across;
+      if (best.bytes > budget ? other.bytes < best.bytes
+                              : other.bytes <= budget && other.nanoseconds < best.nanoseconds)
+        best = std::move(other);
+    }
+  }
+  draft = std::move(best.draft);
+  schedule = std::move(best.schedule);
+  return best.micro_batches;
 }
 
 }  // namespace ebb::detail

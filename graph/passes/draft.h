@@ -116,6 +116,7 @@ struct Draft {
   std::vector<Index> first_edge;       // add_dependencies: by step, into edges; one more at the end
   std::vector<Index> edges;            // add_dependencies: steps that wait for the step
   std::vector<DraftMove> moves;        // fit_arena
+  bool slots_on_host = false;          // a session keeps all variables but parameters there
 
   Index index_of(const Node& node) const noexcept { return of_position[node.number]; }
   const DraftNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }

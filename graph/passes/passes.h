@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "ebb/core/memory/plan.h"
@@ -55,19 +56,19 @@ void make_steps(Draft& draft, bool simplifies);
 // fewer bytes.
 Schedule best_schedule(const Draft& draft, bool passes);
 
-// Makes the draft and its schedule fit an arena of `arena_bytes`, with as little work as it can
-// find: repeats steps that compute values again, in the order as written or with updates early.
-// Returns the bytes of the arena. If they are more, none fits, and they are the least that do.
-std::size_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes);
-
-// Puts micro-batches in place of a draft and schedule that fit_arena has made, where only these fit
-// the arena, or are estimated to take less time. `whole` is the draft after infer(). Returns their
-// number, 1 if the draft stays. If none fit, it is the draft with the fewest bytes.
-std::int64_t fit_micro_batches(const Draft& whole, const Rows& rows, Draft& draft,
-                               Schedule& schedule, std::size_t arena_bytes);
+// Makes a draft and its schedule keep to a budget, in as little time as it can find: repeats steps
+// that compute values again, in the order as written or with updates early, moves values and slots
+// to the host, or cuts the draft into micro-batches. `whole` is the draft after infer(), and
+// held_by() tells the bytes that a session's pool reserves for variables. Returns the number of
+// micro-batches. If nothing keeps to the budget, the draft becomes the one with the fewest bytes.
+std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Schedule& schedule,
+                        std::size_t budget,
+                        const std::function<std::size_t(const Draft&)>& held_by);
 
 // Bytes reserved by the variables of a session that runs this draft alone.
 std::size_t variable_bytes(const Draft& draft);
+// Bytes of slots that the steps read and write, which cross the link if slots are on the host.
+std::size_t slot_traffic_bytes(const Draft& draft);
 
 // The memory plan of a session that runs this schedule.
 memory::Plan make_plan(const Draft& draft, const Schedule& schedule);

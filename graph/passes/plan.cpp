@@ -28,6 +28,10 @@ void hold_variables(const Draft& draft, memory::Plan& plan) {
   const auto hold = [&](const VariableDeclaration& variable) {
     const std::size_t bytes = draft.runtime->profile().rounded(variable.spec.bytes());
     const bool is_parameter = variable.category == memory::Category::parameter;
+    if (!is_parameter && draft.slots_on_host) {
+      plan.host_state_bytes += bytes;
+      return;
+    }
     (is_parameter ? plan.parameter_bytes : plan.optimizer_state_bytes) += bytes;
     plan.by_category[static_cast<std::size_t>(variable.category)] += bytes;
   };
@@ -46,6 +50,21 @@ std::size_t variable_bytes(const Draft& draft) {
   return profile.in_pages(plan.parameter_bytes) + profile.in_pages(plan.optimizer_state_bytes);
 }
 
+std::size_t slot_traffic_bytes(const Draft& draft) {
+  std::size_t bytes = 0;
+  for (const DraftStep& step : draft.steps) {
+    const std::span<const DraftOperand> inputs = draft.inputs_of(step);
+    for (std::size_t j = 0; j < inputs.size(); ++j) {
+      if (inputs[j].value.memory == kNone) continue;
+      const DraftMemory& memory = draft.memories[inputs[j].value.memory];
+      if (memory.kind == Location::variable &&
+          draft.graph->variables()[memory.index].category != memory::Category::parameter)
+        bytes += draft.specs[inputs[j].spec].bytes() * (step.node->op->updates.has(j) ? 2 : 1);
+    }
+  }
+  return bytes;
+}
+
 memory::Work work_of(const Draft& draft) {
   memory::Work sum;
   for (const DraftStep& step : draft.steps) {
@@ -61,7 +80,6 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   using memory::Category;
   const memory::Profile& profile = draft.runtime->profile();
   memory::Plan plan;
-  plan.page_locked_bytes = schedule.host_layout.total_bytes;
   plan.updates_early = schedule.updates_early;
   plan.work = work_of(draft);
   for (const DraftMove& move : draft.moves) {
@@ -74,6 +92,8 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   }
 
   hold_variables(draft, plan);
+  plan.page_locked_bytes = schedule.host_layout.total_bytes + plan.host_state_bytes;
+  if (draft.slots_on_host) plan.moved_bytes += slot_traffic_bytes(draft);
 
   plan.captured_bytes = captured_bytes(draft.captured, profile);
 

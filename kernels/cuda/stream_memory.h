@@ -18,7 +18,7 @@ inline Status clear(cudaStream_t stream, void* data, std::size_t bytes) noexcept
 inline Status copy(cudaStream_t stream, void* to, const void* from, std::size_t bytes) noexcept {
   if (to == nullptr || to == from || bytes == 0) return {};
   if (from == nullptr) return clear(stream, to, bytes);
-  return answer(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream),
+  return answer(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
                 "memory could not be copied");
 }
 

@@ -109,7 +109,8 @@ std::vector<Lifetime> interlocked(std::mt19937& random, std::size_t pieces, std:
   for (Lifetime& piece : alive) piece = {0, 0, draw(random, 1, 1000)};
   for (std::size_t step = 1; all.size() < pieces; ++step) {
     const auto from = alive.begin() + static_cast<std::ptrdiff_t>(random() % alive.size());
-    const auto to = from + std::min<std::ptrdiff_t>(alive.end() - from, draw(random, 1, run));
+    const auto to =
+        from + std::min(alive.end() - from, static_cast<std::ptrdiff_t>(draw(random, 1, run)));
     std::size_t bytes = 0;
     for (auto piece = from; piece != to; bytes += piece++->bytes)
       all.push_back({piece->first, step, piece->bytes});

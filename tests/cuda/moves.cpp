@@ -2,6 +2,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/cuda/fixture.h"
 
 using namespace ebb;
@@ -131,6 +132,74 @@ TEST_CASE("a compiled step moves values to the host for a budget, and computes t
     FAIL_CHECK("no budget moves a value: " << error.what());
   }
   CHECK(device.runtime().staging()->reserved_bytes() == 0);
+}
+
+TEST_CASE("optimizer state that a budget has no room for stays on the host, and trains the same",
+          "[row11][row14][row18]") {
+  const Machine machine;
+  const Device device = own_cuda(true);
+  memory::CachingAllocator& locked = *device.runtime().staging();
+  const memory::Profile& profile = device.runtime().profile();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 16});
+  const Parameters params(graph, Seed{1});
+  const Tensor y = models::Mlp(params, {16, 4096, 64, 16})(x);
+  const Tensor loss = optim::Adam({.learning_rate = 0.01}).minimize(mean(square(y)), params);
+  const FedShapes shapes{{x, {4, 16}}};
+  const Tensor fed = Tensor::from(ramp(64), {4, 16});
+  const auto run = [&](Session& session) { return session.run(loss, {{x, fed}}).item<float>(); };
+  const memory::Plan all = graph.plan({loss}, shapes, device);
+  // No less would do, were the state on the device.
+  const std::size_t budget =
+      profile.in_pages(all.parameter_bytes) + profile.in_pages(all.optimizer_state_bytes);
+  const memory::Plan plan = graph.plan({loss}, shapes, device, {.budget = budget});
+  CHECK(plan.host_state_bytes == all.optimizer_state_bytes);
+  CHECK(plan.optimizer_state_bytes == 0);
+  CHECK(plan.reserved_bytes <= budget);
+  CHECK(plan.moved_bytes > 3 * plan.host_state_bytes / 2);
+  const std::size_t least = graph.least_budget({loss}, shapes, device);
+  CHECK(least < budget);
+  Session free(graph, {.device = device, .seed = Seed{3}});
+  free.initialize();
+  const TemporaryFolder folder;
+  const std::string file = folder.path("state.safetensors");
+  std::vector<float> right;
+  for (int i = 0; i < 6; ++i) {
+    if (i == 3) free.save(file);
+    right.push_back(run(free));
+  }
+
+  Session session(graph, {.device = device, .budget = budget, .seed = Seed{3}});
+  session.initialize();
+  device.runtime().allocator().fail_allocation_after(1);  // after the fetch
+  CHECK_THROWS_AS(run(session), OutOfMemory);
+  device.runtime().allocator().fail_allocation_after(~std::size_t{0});
+  for (int i = 0; i < 3; ++i) CHECK(run(session) == right[i]);
+  CHECK(session.stats().reserved.peak == plan.reserved_bytes);
+  CHECK(session.memory().optimizer_state_bytes == 0);
+  CHECK(session.memory().page_locked_bytes == plan.page_locked_bytes);
+  CHECK(locked.reserved_bytes() >= plan.page_locked_bytes);
+  session.suspend();
+  session.resume();
+  for (int i = 3; i < 6; ++i) CHECK(run(session) == right[i]);
+  SECTION("restored where it lies") {
+    session.restore(file);
+    for (int i = 3; i < 6; ++i) CHECK(run(session) == right[i]);
+  }
+  SECTION("restored before the first step, with and without room on the device") {
+    const bool has_room = GENERATE(false, true);
+    Session other(graph, {.device = device, .budget = has_room ? budget : least});
+    other.restore(file);
+    CHECK(other.memory().optimizer_state_bytes == (has_room ? all.optimizer_state_bytes : 0));
+    for (int i = 3; i < 6; ++i) CHECK(run(other) == right[i]);
+    CHECK(other.memory().optimizer_state_bytes == 0);
+    other.save(file);
+    session.copy_from(other);
+    free.restore(file);
+    CHECK(run(free) == run(other));
+  }
+  session.close();
+  CHECK(std::string(machine->last_complaint()) == "");
 }
 
 TEST_CASE("a run that fails while values move leaves nothing behind, and the next one is right",

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/layout.h"

@@ -140,9 +140,10 @@ Status CudaBackend::synchronise(Stream* stream) noexcept {
   return error == cudaSuccess ? finish(own, nullptr) : loss_.lose(error, nullptr);
 }
 
-Status CudaBackend::put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes,
-                             cudaMemcpyKind kind) noexcept {
-  const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, stream.get());
+// Device memory here may also be page-locked memory, which kernels reach: the driver finds out.
+Status CudaBackend::put_copy(CudaStream& stream, void* to, const void* from,
+                             std::size_t bytes) noexcept {
+  const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get());
   stream.count_put();
   return answer(error, stream);
 }
@@ -157,30 +158,30 @@ Status CudaBackend::copy_in(Stream* stream, void* to, const void* from,
       return answer(error, own);
     if (room) {
       std::memcpy(room, from, bytes);
-      return put_copy(own, to, room, bytes, cudaMemcpyHostToDevice);
+      return put_copy(own, to, room, bytes);
     }
   }
-  const Status status = put_copy(own, to, from, bytes, cudaMemcpyHostToDevice);
+  const Status status = put_copy(own, to, from, bytes);
   return status.ok() ? finish(own, nullptr) : status;
 }
 
 Status CudaBackend::copy_in_later(Stream* stream, void* to, const void* from,
                                   std::size_t bytes) noexcept {
   if (const Status status = enter(); !status.ok() || bytes == 0) return status;
-  return put_copy(cuda_stream(stream), to, from, bytes, cudaMemcpyHostToDevice);
+  return put_copy(cuda_stream(stream), to, from, bytes);
 }
 
 Status CudaBackend::copy_out(Stream* stream, void* to, const void* from,
                              std::size_t bytes) noexcept {
   if (const Status status = enter(); !status.ok() || bytes == 0) return status;
   CudaStream& own = cuda_stream(stream);
-  const Status status = put_copy(own, to, from, bytes, cudaMemcpyDeviceToHost);
+  const Status status = put_copy(own, to, from, bytes);
   return status.ok() ? finish(own, nullptr) : status;
 }
 
 Status CudaBackend::copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept {
   if (const Status status = enter(); !status.ok() || bytes == 0) return status;
-  return put_copy(cuda_stream(stream), to, from, bytes, cudaMemcpyDeviceToDevice);
+  return put_copy(cuda_stream(stream), to, from, bytes);
 }
 
 Status CudaBackend::fill(Stream* stream, void* to, unsigned char value,

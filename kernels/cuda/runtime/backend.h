@@ -37,8 +37,7 @@ class CudaBackend final : public Backend {
   // shows it.
   Status answer(cudaError_t error, const CudaStream& stream) noexcept;
   Status explain(const Status& status, const CudaStream& stream) noexcept;
-  Status put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes,
-                  cudaMemcpyKind kind) noexcept;
+  Status put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes) noexcept;
   Status finish(const CudaStream& stream, const char* name) noexcept;
 
   const std::shared_ptr<Common> common_;

@@ -25,6 +25,7 @@ End end_of(const void* address, std::size_t bytes) {
 }
 
 bool fits(cudaMemcpyKind kind, const End& to, const End& from) {
+  if (kind == cudaMemcpyDefault) return true;
   return to.on_device == (kind != cudaMemcpyDeviceToHost) &&
          from.on_device == (kind != cudaMemcpyHostToDevice);
 }
@@ -145,7 +146,7 @@ cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, s
     if (width * height == 0 && own.is_stream(stream)) return cudaSuccess;
     const std::size_t bytes = (height - 1) * pitch + width;
     if (const cudaError_t wish = own.injected(Fault::fill); wish != cudaSuccess) return wish;
-    if (!address_space().holds(to) || !is_usable(to, bytes)) return cudaErrorInvalidValue;
+    if (!end_of(to, bytes).late || !is_usable(to, bytes)) return cudaErrorInvalidValue;
     const auto fill = [=]() -> Outcome {
       if (Outcome bad = check_parts({{to, bytes, "what is filled"}}); !bad.ok()) return bad;
       auto* const begin = static_cast<std::byte*>(address_space().alias(to));

@@ -60,6 +60,7 @@ enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4,
 };
 
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
