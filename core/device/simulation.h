@@ -37,7 +37,7 @@ class GivenValues {
   GivenValues(double number)  // NOLINT: implicit by design
       : function_([number](const ValueRead&) { return number; }) {}
   template <class Function>
-  requires std::is_invocable_r_v<double, const Function&, const ValueRead&> GivenValues(
+  requires std::is_invocable_r_v<double, Function&, const ValueRead&> GivenValues(
       Function function)
       : function_(std::move(function)) {}  // NOLINT: implicit by design
 
