@@ -164,7 +164,7 @@ TEST_CASE("optimizer state that a budget has no room for stays on the host, and 
   const TemporaryFolder folder;
   const std::string file = folder.path("state.safetensors");
   std::vector<float> right;
-  for (int i = 0; i < 6; ++i) {
+  for (std::size_t i = 0; i < 6; ++i) {
     if (i == 3) free.save(file);
     right.push_back(run(free));
   }
@@ -174,24 +174,24 @@ TEST_CASE("optimizer state that a budget has no room for stays on the host, and 
   device.runtime().allocator().fail_allocation_after(1);  // after the fetch
   CHECK_THROWS_AS(run(session), OutOfMemory);
   device.runtime().allocator().fail_allocation_after(~std::size_t{0});
-  for (int i = 0; i < 3; ++i) CHECK(run(session) == right[i]);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(run(session) == right[i]);
   CHECK(session.stats().reserved.peak == plan.reserved_bytes);
   CHECK(session.memory().optimizer_state_bytes == 0);
   CHECK(session.memory().page_locked_bytes == plan.page_locked_bytes);
   CHECK(locked.reserved_bytes() >= plan.page_locked_bytes);
   session.suspend();
   session.resume();
-  for (int i = 3; i < 6; ++i) CHECK(run(session) == right[i]);
+  for (std::size_t i = 3; i < 6; ++i) CHECK(run(session) == right[i]);
   SECTION("restored where it lies") {
     session.restore(file);
-    for (int i = 3; i < 6; ++i) CHECK(run(session) == right[i]);
+    for (std::size_t i = 3; i < 6; ++i) CHECK(run(session) == right[i]);
   }
   SECTION("restored before the first step, with and without room on the device") {
     const bool has_room = GENERATE(false, true);
     Session other(graph, {.device = device, .budget = has_room ? budget : least});
     other.restore(file);
     CHECK(other.memory().optimizer_state_bytes == (has_room ? all.optimizer_state_bytes : 0));
-    for (int i = 3; i < 6; ++i) CHECK(run(other) == right[i]);
+    for (std::size_t i = 3; i < 6; ++i) CHECK(run(other) == right[i]);
     CHECK(other.memory().optimizer_state_bytes == 0);
     other.save(file);
     session.copy_from(other);
