@@ -29,8 +29,6 @@ class CallLog::Replay {
     pools_.clear();  // with their blocks
     for (const auto& [key, block] : blocks_) allocator_.free(block);
   }
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
 
   // Makes the first `count` calls. False as soon as one is not served.
   bool run(std::size_t count) {

@@ -23,8 +23,6 @@ class Pool;
 class CallLog {
  public:
   explicit CallLog(Profile profile) : profile_(std::move(profile)) {}
-  CallLog(const CallLog&) = delete;
-  CallLog& operator=(const CallLog&) = delete;
 
   /// Request that reached the most bytes allocated at once.
   const Request& peak_request() const noexcept { return peak_request_; }

@@ -73,8 +73,6 @@ class EventLog {
  public:
   /// Throws Error for a maximum of zero.
   explicit EventLog(std::size_t max_events);
-  EventLog(const EventLog&) = delete;
-  EventLog& operator=(const EventLog&) = delete;
 
   /// Sets the bytes held before the first event. Called once, before any event is added.
   void begin(const Held& held) noexcept;

@@ -80,8 +80,6 @@ class Tracer {
   // `device` may still be unknown: then the function tells it.
   Tracer(const CallKey& key, const Tensors& arguments, const std::optional<Device>& device);
   ~Tracer();
-  Tracer(const Tracer&) = delete;
-  Tracer& operator=(const Tracer&) = delete;
 
   void run(const CompiledCalls::Function& function);
   // Device of the function, once it has run: the host if nothing tells another.

@@ -1,6 +1,5 @@
 // The largest micro-batch whose plan stays below a limit.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "ebb/core/base/error.h"

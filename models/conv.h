@@ -42,10 +42,7 @@ struct Conv1dOptions {
 };
 
 // conv1d, with "weight" [out, in / groups, kernel].
-class Conv1d : public ConvLayer<Conv1dOptions> {
- public:
-  using ConvLayer::ConvLayer;
-};
+using Conv1d = ConvLayer<Conv1dOptions>;
 
 struct Conv2dOptions {
   Size2d kernel = 3;
@@ -58,10 +55,7 @@ struct Conv2dOptions {
 };
 
 // conv2d, with "weight" [out, in / groups, kernel height, kernel width].
-class Conv2d : public ConvLayer<Conv2dOptions> {
- public:
-  using ConvLayer::ConvLayer;
-};
+using Conv2d = ConvLayer<Conv2dOptions>;
 
 struct ConvTranspose2dOptions {
   Size2d kernel = 3;
@@ -76,9 +70,6 @@ struct ConvTranspose2dOptions {
 
 // conv_transpose2d, with "weight" [in, out / groups, kernel height, kernel width]. Its fan-in is
 // over the strides: each output element gets contributions from only 1 / stride of the taps.
-class ConvTranspose2d : public ConvLayer<ConvTranspose2dOptions> {
- public:
-  using ConvLayer::ConvLayer;
-};
+using ConvTranspose2d = ConvLayer<ConvTranspose2dOptions>;
 
 }  // namespace ebb::models

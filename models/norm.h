@@ -30,16 +30,10 @@ class LastAxesNorm {
   LayerNormOptions options_;
 };
 
-class LayerNorm : public LastAxesNorm<true> {
- public:
-  using LastAxesNorm::LastAxesNorm;
-};
+using LayerNorm = LastAxesNorm<true>;
 
 // Divides by the root of the mean square, and scales; without a shift.
-class RmsNorm : public LastAxesNorm<false> {
- public:
-  using LastAxesNorm::LastAxesNorm;
-};
+using RmsNorm = LastAxesNorm<false>;
 
 // Normalises over each of `groups` groups of the channels (axis 1) together with all later axes.
 class GroupNorm {

@@ -23,9 +23,6 @@ struct AdagradOptions {
 //   p -= rate / (1 + (t - 1) rate_decay) g / (sqrt(initial_sum + s) + epsilon)
 // One slot per parameter, "adagrad.square_sum" (s, without initial_sum): f32 or f64, and f32 beside
 // f16 and bf16.
-class Adagrad : public OptimizerOf<AdagradOptions> {
- public:
-  using OptimizerOf::OptimizerOf;
-};
+using Adagrad = OptimizerOf<AdagradOptions>;
 
 }  // namespace ebb::optim

@@ -24,10 +24,7 @@ struct AdamOptions {
 // Two slots per parameter, "adam.first_moment" and "adam.second_moment". Computes in the wider
 // dtype of parameter and moments. Moments are f32 or f64; beside f16 and bf16 parameters they are
 // f32, and only the parameters are rounded.
-class Adam : public OptimizerOf<AdamOptions> {
- public:
-  using OptimizerOf::OptimizerOf;
-};
+using Adam = OptimizerOf<AdamOptions>;
 
 struct AdamWOptions {
   LearningRate learning_rate = 1e-3;
@@ -44,9 +41,6 @@ struct AdamWOptions {
 // Adam with decoupled weight decay (Loshchilov & Hutter, ICLR 2019), as torch.optim.AdamW: the
 // decay bypasses the moments, p -= rate weight_decay p. Slots "adamw.first_moment",
 // "adamw.second_moment".
-class AdamW : public OptimizerOf<AdamWOptions> {
- public:
-  using OptimizerOf::OptimizerOf;
-};
+using AdamW = OptimizerOf<AdamWOptions>;
 
 }  // namespace ebb::optim

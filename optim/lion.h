@@ -21,9 +21,6 @@ struct LionOptions {
 //   p -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay p);  m = beta2 m + (1 - beta2) g
 // with the old m and p on the right. One slot per parameter, half of what Adam keeps,
 // "lion.momentum": f32 or f64, and f32 beside f16 and bf16.
-class Lion : public OptimizerOf<LionOptions> {
- public:
-  using OptimizerOf::OptimizerOf;
-};
+using Lion = OptimizerOf<LionOptions>;
 
 }  // namespace ebb::optim

@@ -26,9 +26,6 @@ struct RmspropOptions {
 // If not centered, a is 0; without momentum, b is u. Slots per parameter, as far as they are used:
 // "rmsprop.square_mean" (v), "rmsprop.mean" (a), "rmsprop.velocity" (b), f32 or f64, and f32 beside
 // f16 and bf16. Where rounding makes v - a^2 negative, which is NaN in PyTorch, it is taken as 0.
-class Rmsprop : public OptimizerOf<RmspropOptions> {
- public:
-  using OptimizerOf::OptimizerOf;
-};
+using Rmsprop = OptimizerOf<RmspropOptions>;
 
 }  // namespace ebb::optim

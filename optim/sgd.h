@@ -21,9 +21,6 @@ struct SgdOptions {
 //   g += weight_decay p;  v = momentum v + g;  p -= rate (nesterov ? g + momentum v : v)
 // One slot per parameter, "sgd.velocity", where there is momentum: f32 or f64, and f32 beside f16
 // and bf16.
-class Sgd : public OptimizerOf<SgdOptions> {
- public:
-  using OptimizerOf::OptimizerOf;
-};
+using Sgd = OptimizerOf<SgdOptions>;
 
 }  // namespace ebb::optim

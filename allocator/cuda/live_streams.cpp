@@ -1,7 +1,6 @@
 #include "ebb/allocator/cuda/live_streams.h"
 
 #include <utility>
-#include <vector>
 
 #include "ebb/allocator/cuda/current_device.h"
 

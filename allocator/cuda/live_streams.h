@@ -28,8 +28,6 @@ class LiveStreams {
    public:
     Member(std::shared_ptr<LiveStreams> all, cudaStream_t stream);
     ~Member();
-    Member(const Member&) = delete;
-    Member& operator=(const Member&) = delete;
 
     /// Waits until nobody else holds the stream.
     std::unique_lock<std::mutex> hold() noexcept { return std::unique_lock(mutex_); }

@@ -95,8 +95,6 @@ class Background {
   explicit Background(std::function<void(std::uint64_t number)> work);
   // Waits for the piece in progress and drops pieces that have not begun.
   ~Background();
-  Background(const Background&) = delete;
-  Background& operator=(const Background&) = delete;
 
   // Asks for the next piece.
   void ask();
@@ -122,8 +120,6 @@ class LoaderPass {
   LoaderPass(const Samples& samples, const DataLoaderOptions& options, BatchMemory& memory,
              std::vector<std::int64_t> order);
   ~LoaderPass();
-  LoaderPass(const LoaderPass&) = delete;
-  LoaderPass& operator=(const LoaderPass&) = delete;
 
   // Takes the batch at a position, made ahead or made now, and asks for the next ones ahead. Throws
   // if making it failed; then the next call makes it anew.

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <limits>
-#include <optional>
 #include <vector>
 
 #include "ebb/core/base/error.h"

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <type_traits>
 
 namespace ebb {
 
@@ -11,8 +10,6 @@ class Workers {
  public:
   static Workers& instance();
   ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
 
   // The number of threads that compute, the calling one included. Initially the environment's
   // EBB_THREADS, else the processors this process may use.

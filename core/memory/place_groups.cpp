@@ -1,6 +1,5 @@
 #include "ebb/core/memory/place_groups.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 

@@ -1,6 +1,5 @@
 #include "ebb/core/memory/plan.h"
 
-#include <algorithm>
 #include <ostream>
 #include <sstream>
 

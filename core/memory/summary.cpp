@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <ostream>
-#include <string_view>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"

@@ -1,6 +1,4 @@
 #pragma once
-#include <array>
-
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

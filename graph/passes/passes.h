@@ -1,6 +1,5 @@
 #pragma once
 #include <functional>
-#include <string>
 
 #include "ebb/core/memory/plan.h"
 #include "ebb/graph/passes/draft.h"

@@ -1,7 +1,5 @@
 #include "ebb/core/kernels/conv.h"
 
-#include <algorithm>
-
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"

@@ -1,7 +1,5 @@
 #include "ebb/core/kernels/create.h"
 
-#include <type_traits>
-
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/dispatch.h"

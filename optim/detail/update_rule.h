@@ -1,7 +1,6 @@
 // Update rules whose step is one operator, in place.
 #pragma once
 #include <optional>
-#include <string>
 
 #include "ebb/core/tensor/apply.h"
 #include "ebb/optim/detail/options.h"

@@ -14,7 +14,6 @@
 // lose nothing. A GRU has no cells: 8 bytes and 16. Its state is rounded at each step, since a
 // product reads it; the part of the state's gradient that bypasses the product is f32.
 #pragma once
-#include <algorithm>
 #include <array>
 
 #include "ebb/core/kernels/carver.h"

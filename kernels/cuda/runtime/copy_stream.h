@@ -14,8 +14,6 @@ class CopyStream {
  public:
   explicit CopyStream(cudaStream_t beside) noexcept : beside_(beside) {}
   ~CopyStream();  // waits
-  CopyStream(const CopyStream&) = delete;
-  CopyStream& operator=(const CopyStream&) = delete;
 
   // Copies after all work that is in the first stream now.
   cudaError_t begin(std::size_t number, void* to, const void* from, std::size_t bytes,
