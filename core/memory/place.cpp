@@ -9,50 +9,16 @@
 #include <utility>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/memory/place_groups.h"
-#include "ebb/core/memory/place_search.h"
+#include "ebb/core/memory/place_parts.h"
 
 namespace ebb::memory {
 
 namespace {
 
-// Finds the most bytes alive at once, and the step where.
-void measure(std::span<const Lifetime> buffers, Placement& placed) {
-  struct Event {
-    std::size_t step;
-    bool begins;
-    std::size_t bytes;
-  };
-  std::vector<Event> events;
-  events.reserve(2 * buffers.size());
-  for (const Lifetime& b : buffers) {
-    events.push_back({b.first, true, b.bytes});
-    events.push_back({b.end, false, b.bytes});
-  }
-  // Within a step, ended buffers go before new ones come.
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.step != b.step ? a.step < b.step : a.begins < b.begins;
-  });
-  std::size_t alive = 0;
-  for (const Event& event : events) {
-    alive = event.begins ? alive + event.bytes : alive - event.bytes;
-    if (alive > placed.lower_bound_bytes) {
-      placed.lower_bound_bytes = alive;
-      placed.peak_step = event.step;
-    }
-  }
-}
-
-// Offsets, one per buffer, and the end of the last one.
-struct Layout {
-  std::vector<std::size_t> offsets;
-  std::size_t total_bytes = 0;
-};
-
 // Places buffers largest first, each into the smallest gap among buffers placed before and alive
 // with it. Compares all pairs: for up to some thousands of buffers.
-Layout largest_first(std::span<const Lifetime> buffers) {
-  Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
+Placement largest_first(std::span<const Lifetime> buffers) {
+  Placement layout{.offsets = std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -144,9 +110,9 @@ class Gaps {
 };
 
 // Goes through time forwards or backwards: each buffer takes the smallest gap when its life begins
-// and gives it back when it ends. n log n.
-Layout sweep(std::span<const Lifetime> buffers, bool from_the_end) {
-  Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
+// and gives it back when it ends. Forwards, it meets the first step with most bytes. n log n.
+Placement sweep(std::span<const Lifetime> buffers, bool from_the_end) {
+  Placement layout{.offsets = std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> begins(buffers.size()), ends;
   std::iota(begins.begin(), begins.end(), std::size_t{0});
   ends = begins;
@@ -163,11 +129,18 @@ Layout sweep(std::span<const Lifetime> buffers, bool from_the_end) {
     return end(a) != end(b) ? end(a) < end(b) : a < b;
   });
   Gaps gaps;
+  std::size_t alive = 0;
   auto ending = ends.begin();
   for (const std::size_t index : begins) {
-    for (; ending != ends.end() && end(*ending) <= first(index); ++ending)
+    for (; ending != ends.end() && end(*ending) <= first(index); ++ending) {
       gaps.give(layout.offsets[*ending], buffers[*ending].bytes);
+      alive -= buffers[*ending].bytes;
+    }
     layout.offsets[index] = gaps.take(buffers[index].bytes);
+    alive += buffers[index].bytes;
+    if (alive <= layout.lower_bound_bytes) continue;
+    layout.lower_bound_bytes = alive;
+    layout.peak_step = buffers[index].first;
   }
   layout.total_bytes = gaps.end();
   return layout;
@@ -176,13 +149,16 @@ Layout sweep(std::span<const Lifetime> buffers, bool from_the_end) {
 constexpr std::size_t kMostGrouped = std::size_t{1} << 16;
 
 // The best of the orders: largest first where comparing all pairs is quick, and two sweeps.
-Layout best_order(std::span<const Lifetime> buffers, std::size_t bound) {
+Placement best_order(std::span<const Lifetime> buffers) {
   constexpr std::size_t kMostPairwise = 4096;
-  Layout best = sweep(buffers, false);
+  Placement best = sweep(buffers, false);
+  const std::size_t bound = best.lower_bound_bytes;
   const auto consider = [&](const auto& method) {
     if (best.total_bytes == bound) return;
-    Layout layout = method();
-    if (layout.total_bytes < best.total_bytes) best = std::move(layout);
+    Placement layout = method();
+    if (layout.total_bytes >= best.total_bytes) return;
+    best.offsets = std::move(layout.offsets);
+    best.total_bytes = layout.total_bytes;
   };
   if (buffers.size() <= kMostPairwise) consider([&] { return largest_first(buffers); });
   // Of many buffers the second sweep takes seconds, for less than a percent.
@@ -192,9 +168,10 @@ Layout best_order(std::span<const Lifetime> buffers, std::size_t bound) {
 }
 
 // Buffers have bytes and steps.
-Layout best_layout(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps) {
-  Layout best = best_order(buffers, bound);
-  const auto search = [&](std::span<const Lifetime> lives, Layout& layout, std::size_t most) {
+Placement best_layout(std::span<const Lifetime> buffers, std::size_t steps) {
+  Placement best = best_order(buffers);
+  const std::size_t bound = best.lower_bound_bytes;
+  const auto search = [&](std::span<const Lifetime> lives, Placement& layout, std::size_t most) {
     if (layout.total_bytes == bound || most == 0) return;
     if (const std::size_t pairs = detail::overlapping_pairs(lives, most); pairs < most)
       layout.total_bytes = detail::search(lives, bound, most - pairs, layout.offsets);
@@ -202,11 +179,13 @@ Layout best_layout(std::span<const Lifetime> buffers, std::size_t bound, std::si
   if (best.total_bytes > bound && buffers.size() <= kMostGrouped) {
     const detail::Groups groups(buffers);
     if (groups.lifetimes().size() < buffers.size()) {
-      Layout grouped = best_order(groups.lifetimes(), bound);
+      Placement grouped = best_order(groups.lifetimes());
       search(groups.lifetimes(), grouped, steps / 2);
       steps -= steps / 2;
-      if (grouped.total_bytes < best.total_bytes)
-        best = {groups.offsets(grouped.offsets), grouped.total_bytes};
+      if (grouped.total_bytes < best.total_bytes) {
+        best.offsets = groups.offsets(grouped.offsets);
+        best.total_bytes = grouped.total_bytes;
+      }
     }
   }
   search(buffers, best, steps);
@@ -236,11 +215,10 @@ Placement place(std::span<const Lifetime> buffers, const PlaceOptions& options, 
     real.push_back(life);
     numbers.push_back(b);
   }
-  Placement placed{.offsets = std::vector<std::size_t>(buffers.size(), 0)};
-  measure(real, placed);
-  const Layout layout = best_layout(real, placed.lower_bound_bytes, options.steps);
-  for (std::size_t r = 0; r < real.size(); ++r) placed.offsets[numbers[r]] = layout.offsets[r];
-  placed.total_bytes = layout.total_bytes;
+  Placement placed = best_layout(real, options.steps);
+  std::vector<std::size_t> offsets(buffers.size(), 0);
+  for (std::size_t r = 0; r < real.size(); ++r) offsets[numbers[r]] = placed.offsets[r];
+  placed.offsets = std::move(offsets);
   return placed;
 }
 

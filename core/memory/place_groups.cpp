@@ -1,4 +1,4 @@
-#include "ebb/core/memory/place_groups.h"
+#include "ebb/core/memory/place_parts.h"
 
 #include <array>
 #include <set>

@@ -1,4 +1,4 @@
-#include "ebb/core/memory/place_search.h"
+#include "ebb/core/memory/place_parts.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,6 @@
 #include <queue>
 #include <random>
 #include <utility>
-
-#include "ebb/core/memory/place_tight.h"
 
 namespace ebb::memory::detail {
 

@@ -1,4 +1,4 @@
-#include "ebb/core/memory/place_tight.h"
+#include "ebb/core/memory/place_parts.h"
 
 #include <algorithm>
 #include <cstdint>

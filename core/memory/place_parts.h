@@ -1,3 +1,4 @@
+// The parts of place(), each in a file of its own.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -33,5 +34,19 @@ class Groups {
   std::vector<std::size_t> roots_;
   std::vector<Lifetime> lifetimes_;  // by root
 };
+
+// Places buffers below `bound`, without search, where those that begin at a step take exactly the
+// bytes of those that end at it, in one piece. Only then are `offsets` written and true returned.
+// Looks at each pair of buffers alive together a few times.
+bool place_tightly(std::span<const Lifetime> buffers, std::size_t bound,
+                   std::vector<std::size_t>& offsets);
+
+// Pairs of buffers that are alive together, counted up to `most`. Time n log n.
+std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t most);
+
+// Improves `offsets`, which must be a placement, until it ends at `bound` or `steps` are used up.
+// Buffers have bytes and steps. Returns the end of the highest buffer.
+std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
+                   std::vector<std::size_t>& offsets);
 
 }  // namespace ebb::memory::detail
