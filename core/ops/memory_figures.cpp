@@ -12,13 +12,13 @@ Tensor read(const OpDef& op, const Device& device, CallSite site) {
 
 // The tensor to follow is an ordinary input, which the figures wait for though no kernel reads it.
 // That places them after it in every order that a graph may choose.
-constexpr OpDef figure(const char* name, Kernel cpu, Kernel cuda) {
+constexpr OpDef figure(const char* name, PrepareRule prepare) {
   return {.name = name,
           .infer = [](Inference& inference) { inference.output(DType::i64, {}); },
           .stateful = true,
           .stops_gradient = bit(0),
-          .cpu = {.run = cpu, .prepare = detail::prepare_figures},
-          .cuda = {.run = cuda, .prepare = detail::prepare_figures, .can_be_captured = false}};
+          .cpu = {.run = cpu::device_figure, .prepare = prepare},
+          .cuda = {.run = cuda::device_figure, .prepare = prepare, .can_be_captured = false}};
 }
 
 }  // namespace
@@ -41,10 +41,9 @@ Tensor memory::bytes_limit(const Device& device, CallSite site) {
   return read(bytes_limit_op, device, site);
 }
 
-constinit const OpDef bytes_in_use_op =
-    figure("bytes_in_use", cpu::bytes_in_use, cuda::bytes_in_use);
+constinit const OpDef bytes_in_use_op = figure("bytes_in_use", detail::prepare_bytes_in_use);
 constinit const OpDef max_bytes_in_use_op =
-    figure("max_bytes_in_use", cpu::max_bytes_in_use, cuda::max_bytes_in_use);
-constinit const OpDef bytes_limit_op = figure("bytes_limit", cpu::bytes_limit, cuda::bytes_limit);
+    figure("max_bytes_in_use", detail::prepare_max_bytes_in_use);
+constinit const OpDef bytes_limit_op = figure("bytes_limit", detail::prepare_bytes_limit);
 
 }  // namespace ebb

@@ -15,10 +15,6 @@ Status store(const KernelContext& context, std::int64_t value) noexcept {
   return {};
 }
 
-const DeviceFigures& figures_of(const KernelContext& context) noexcept {
-  return *static_cast<const DeviceFigures*>(context.prepared);
-}
-
 }  // namespace
 
 Status draw(const KernelContext& context) {
@@ -48,16 +44,8 @@ Status size(const KernelContext& context) {
   return store(context, context.inputs[0].spec.shape[axis]);
 }
 
-Status bytes_in_use(const KernelContext& context) {
-  return store(context, figures_of(context).bytes_in_use());
-}
-
-Status max_bytes_in_use(const KernelContext& context) {
-  return store(context, figures_of(context).max_bytes_in_use());
-}
-
-Status bytes_limit(const KernelContext& context) {
-  return store(context, figures_of(context).bytes_limit());
+Status device_figure(const KernelContext& context) {
+  return store(context, static_cast<const DeviceFigure*>(context.prepared)->read());
 }
 
 }  // namespace ebb::cpu

@@ -29,11 +29,6 @@ Status store(const KernelContext& context, std::int64_t value) noexcept {
   return fill_with(stream_of(context), context.outputs[0].as<std::int64_t>(), value, 1);
 }
 
-// The figures at launch; a capture would repeat them for good.
-const DeviceFigures& figures_of(const KernelContext& context) noexcept {
-  return *static_cast<const DeviceFigures*>(context.prepared);
-}
-
 }  // namespace
 
 Status draw(const KernelContext& context) {
@@ -56,16 +51,9 @@ Status size(const KernelContext& context) {
   return store(context, context.inputs[0].spec.shape.dim(axis));
 }
 
-Status bytes_in_use(const KernelContext& context) {
-  return store(context, figures_of(context).bytes_in_use());
-}
-
-Status max_bytes_in_use(const KernelContext& context) {
-  return store(context, figures_of(context).max_bytes_in_use());
-}
-
-Status bytes_limit(const KernelContext& context) {
-  return store(context, figures_of(context).bytes_limit());
+// As it is at the launch: a capture would repeat it for good.
+Status device_figure(const KernelContext& context) {
+  return store(context, static_cast<const DeviceFigure*>(context.prepared)->read());
 }
 
 }  // namespace ebb::cuda
