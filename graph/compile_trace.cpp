@@ -58,7 +58,7 @@ Tracer::Tracer(const CallKey& key, const Tensors& arguments, const std::optional
 Tracer::~Tracer() {
   if (!trace_) return;  // done
   traced_->graph->forget_draws();
-  for (const auto& state : trace_->dependences()) state->take_back();
+  for (const auto& state : trace_->dependences()) state.take_back();
 }
 
 void Tracer::run(const CompiledCalls::Function& function) {
@@ -88,7 +88,7 @@ void Tracer::run(const CompiledCalls::Function& function) {
     results_ = function(symbolic);
   }
   traced_->draws = generator().counter - first;
-  for (const auto& state : trace_->dependences()) state->end_trace();
+  for (const auto& state : trace_->dependences()) state.end_trace();
   symbolic_ = std::move(symbolic);
   find_fetches();
   find_leaves();

@@ -63,14 +63,14 @@ struct Traced {
 
   bool is_for(const CallKey& wanted, const Tensors& arguments) const {
     return key == wanted &&
-           std::ranges::all_of(dependences, [](const auto& state) { return state->holds(); }) &&
+           std::ranges::all_of(dependences, [](const auto& state) { return state.holds(); }) &&
            std::ranges::all_of(leaves, [&](const TracedLeaf& leaf) {
              return !leaf.is_read ||
                     leaf.node(arguments).extra->tensor.defined() == leaf.has_gradient;
            });
   }
   void take_back() noexcept {
-    for (const auto& state : dependences) state->take_back();
+    for (const auto& state : dependences) state.take_back();
   }
 };
 

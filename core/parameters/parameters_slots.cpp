@@ -118,27 +118,17 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
 }
 
 void Parameters::State::note_use(const std::shared_ptr<State>& state) {
-  class Use final : public detail::Trace::Dependence {
-   public:
-    explicit Use(std::shared_ptr<State> state)
-        : Dependence(state.get()),
-          state_(std::move(state)),
-          frozen_(state_->frozen),
-          slots_before_(state_->slots.all().size()) {}
-    void end_trace() override { slots_ = state_->slots.all().size(); }
-    bool holds() const noexcept override {
-      return state_->slots.all().size() == slots_ && state_->frozen == frozen_;
-    }
-    void take_back() noexcept override { state_->drop_slots_after(slots_before_); }
-
-   private:
-    const std::shared_ptr<State> state_;
-    const std::unordered_set<std::string> frozen_;
-    const std::size_t slots_before_;
-    std::size_t slots_ = 0;
-  };
   detail::Trace* const trace = detail::tape_mode().trace;
-  if (trace && !trace->depends_on(state.get())) trace->depend(std::make_unique<Use>(state));
+  if (!trace || trace->depends_on(state.get())) return;
+  const std::size_t before = state->slots.all().size();
+  const auto after = std::make_shared<std::size_t>(before);
+  trace->depend({.of = state.get(),
+                 .end_trace = [=] { *after = state->slots.all().size(); },
+                 .holds =
+                     [=, frozen = state->frozen] {
+                       return state->slots.all().size() == *after && state->frozen == frozen;
+                     },
+                 .take_back = [=] { state->drop_slots_after(before); }});
 }
 
 std::size_t Parameters::slot_count() const noexcept { return state_->slots.all().size(); }

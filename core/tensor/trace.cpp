@@ -75,7 +75,7 @@ void Trace::set_gradient(const Tensor& tensor, Tensor gradient) {
 }
 
 bool Trace::depends_on(const void* state) const noexcept {
-  return std::ranges::any_of(dependences_, [&](const auto& known) { return known->of() == state; });
+  return std::ranges::any_of(dependences_, [&](const auto& known) { return known.of == state; });
 }
 
 void refuse_while_tracing(const char* what, CallSite site) {

@@ -1,6 +1,6 @@
 #pragma once
 #include <deque>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -51,26 +51,16 @@ class Trace {
   std::deque<Leaf>& leaves() noexcept { return leaves_; }
 
   // State of the program, beside values, that the function reads when it is traced.
-  class Dependence {
-   public:
-    explicit Dependence(const void* of) noexcept : of_(of) {}
-    virtual ~Dependence() = default;
-    const void* of() const noexcept { return of_; }  // tells one state from another
-    // The function has been traced: its own changes of the state are part of what it depends on.
-    virtual void end_trace() = 0;
-    // Whether the state is as the trace has read and left it.
-    virtual bool holds() const noexcept = 0;
-    // Undoes the function's own changes.
-    virtual void take_back() noexcept = 0;
-
-   private:
-    const void* const of_;
+  struct Dependence {
+    const void* of;  // tells one state from another
+    // Called when the function has been traced: its own changes are part of what it depends on.
+    std::function<void()> end_trace;
+    std::function<bool()> holds;      // whether the state is as the trace has read and left it
+    std::function<void()> take_back;  // undoes the function's own changes
   };
-  using Dependences = std::vector<std::unique_ptr<Dependence>>;
+  using Dependences = std::vector<Dependence>;
   bool depends_on(const void* state) const noexcept;
-  void depend(std::unique_ptr<Dependence> dependence) {
-    dependences_.push_back(std::move(dependence));
-  }
+  void depend(Dependence dependence) { dependences_.push_back(std::move(dependence)); }
   Dependences& dependences() noexcept { return dependences_; }
 
  private:
