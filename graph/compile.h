@@ -122,9 +122,7 @@ Result result_of(Tensors&& list) {
     return;
   } else if constexpr (std::same_as<Result, Tensor>) {
     return std::move(list[0]);
-  } else if constexpr (std::same_as<Result, Tensors>) {
-    return std::move(list);
-  } else if constexpr (std::same_as<Result, std::vector<Tensor>>) {
+  } else if constexpr (std::same_as<Result, Tensors> || std::same_as<Result, std::vector<Tensor>>) {
     return Result(list.begin(), list.end());
   } else {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -40,12 +40,9 @@ Tensor full(Graph& graph, const Shape& shape, double value, std::same_as<DType> 
             CallSite site = CallSite::here()) {
   return full(graph, shape, value, CreateOptions{.dtype = dtype}, site);
 }
-Tensor arange(Graph& graph, double start, double end, detail::PlainNumber auto step,
+template <detail::PlainNumber Step, std::same_as<DType> Type = DType>
+Tensor arange(Graph& graph, double start, double end, Step step, Type dtype = DType::i64,
               CallSite site = CallSite::here()) {
-  return arange(graph, start, end, ArangeOptions{.step = static_cast<double>(step)}, site);
-}
-Tensor arange(Graph& graph, double start, double end, detail::PlainNumber auto step,
-              std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return arange(graph, start, end, ArangeOptions{.step = static_cast<double>(step), .dtype = dtype},
                 site);
 }
@@ -61,12 +58,9 @@ Tensor linspace(Graph& graph, double start, double end, std::int64_t count,
                 std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return linspace(graph, start, end, count, CreateOptions{.dtype = dtype}, site);
 }
-Tensor eye(Graph& graph, std::int64_t rows, std::integral auto columns,
+template <std::integral Columns, std::same_as<DType> Type = DType>
+Tensor eye(Graph& graph, std::int64_t rows, Columns columns, Type dtype = DType::f32,
            CallSite site = CallSite::here()) {
-  return eye(graph, rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);
-}
-Tensor eye(Graph& graph, std::int64_t rows, std::integral auto columns,
-           std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return eye(graph, rows, EyeOptions{.columns = static_cast<std::int64_t>(columns), .dtype = dtype},
              site);
 }

@@ -126,32 +126,19 @@ template class OptimizerOf<RmspropOptions>;
 template class OptimizerOf<AdagradOptions>;
 template class OptimizerOf<LionOptions>;
 
-constinit const OpDef sgd_update_op = update_operator<SgdUpdate<false>>(
-    "sgd_update", cpu::sgd_update, cuda::sgd_update, cuda::sgd_update_merged);
-constinit const OpDef sgd_momentum_update_op =
-    update_operator<SgdUpdate<true>>("sgd_update", cpu::sgd_momentum_update,
-                                     cuda::sgd_momentum_update, cuda::sgd_momentum_update_merged);
-
-constinit const OpDef adam_update_op = update_operator<AdamUpdate>(
-    "adam_update", cpu::adam_update, cuda::adam_update, cuda::adam_update_merged);
-
-constinit const OpDef rmsprop_update_op = update_operator<RmspropUpdate<0>>(
-    "rmsprop_update", cpu::rmsprop_update, cuda::rmsprop_update, cuda::rmsprop_update_merged);
-constinit const OpDef rmsprop_centered_update_op = update_operator<RmspropUpdate<kCentered>>(
-    "rmsprop_update", cpu::rmsprop_centered_update, cuda::rmsprop_centered_update,
-    cuda::rmsprop_centered_update_merged);
-constinit const OpDef rmsprop_momentum_update_op = update_operator<RmspropUpdate<kMomentum>>(
-    "rmsprop_update", cpu::rmsprop_momentum_update, cuda::rmsprop_momentum_update,
-    cuda::rmsprop_momentum_update_merged);
-constinit const OpDef rmsprop_centered_momentum_update_op =
-    update_operator<RmspropUpdate<kCentered | kMomentum>>(
-        "rmsprop_update", cpu::rmsprop_centered_momentum_update,
-        cuda::rmsprop_centered_momentum_update, cuda::rmsprop_centered_momentum_update_merged);
-
-constinit const OpDef adagrad_update_op = update_operator<AdagradUpdate>(
-    "adagrad_update", cpu::adagrad_update, cuda::adagrad_update, cuda::adagrad_update_merged);
-
-constinit const OpDef lion_update_op = update_operator<LionUpdate>(
-    "lion_update", cpu::lion_update, cuda::lion_update, cuda::lion_update_merged);
+#define EBB_OPERATOR(text, name, ...) \
+  constinit const OpDef name##_op =   \
+      update_operator<__VA_ARGS__>(text, cpu::name, cuda::name, cuda::name##_merged);
+EBB_OPERATOR("sgd_update", sgd_update, SgdUpdate<false>)
+EBB_OPERATOR("sgd_update", sgd_momentum_update, SgdUpdate<true>)
+EBB_OPERATOR("adam_update", adam_update, AdamUpdate)
+EBB_OPERATOR("rmsprop_update", rmsprop_update, RmspropUpdate<0>)
+EBB_OPERATOR("rmsprop_update", rmsprop_centered_update, RmspropUpdate<kCentered>)
+EBB_OPERATOR("rmsprop_update", rmsprop_momentum_update, RmspropUpdate<kMomentum>)
+EBB_OPERATOR("rmsprop_update", rmsprop_centered_momentum_update,
+             RmspropUpdate<kCentered | kMomentum>)
+EBB_OPERATOR("adagrad_update", adagrad_update, AdagradUpdate)
+EBB_OPERATOR("lion_update", lion_update, LionUpdate)
+#undef EBB_OPERATOR
 
 }  // namespace ebb::optim

@@ -15,29 +15,26 @@ Comparison::Comparison(const Device& device) : device_(device) {}
 void Comparison::measure(std::string name, const Program& program, const PredictOptions& options) {
   Measurement result;
   result.name = std::move(name);
+  const auto run = [&](const Device& device) {
+    const ebb::detail::SimulationScope simulation(device, options.values);
+    Marks marks(device);
+    const auto start = std::chrono::steady_clock::now();
+    program(device, marks);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    result.seconds = took.count();
+    result.losses = marks.losses();
+    if (device.is_simulated()) {
+      result.fits = device.runtime().fits();
+      result.reads = simulation.reads();
+    }
+    return marks.finish();
+  };
   if (!device_.is_simulated()) {
-    const Device twin = device_.twin();
     const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
-    const ebb::detail::SimulationScope simulation(twin, options.values);
-    Marks marks(twin);
-    program(twin, marks);
-    result.predicted = marks.finish();
-    result.fits = twin.runtime().fits();
-    result.reads = simulation.reads();
+    result.predicted = run(device_.twin());
   }
-  const ebb::detail::SimulationScope simulation(device_, options.values);  // if it is a twin itself
-  Marks marks(device_);
-  const auto start = std::chrono::steady_clock::now();
-  program(device_, marks);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  result.seconds = took.count();
-  result.measured = marks.finish();
-  result.losses = marks.losses();
-  if (device_.is_simulated()) {
-    result.predicted = result.measured;
-    result.fits = device_.runtime().fits();
-    result.reads = simulation.reads();
-  }
+  result.measured = run(device_);
+  if (device_.is_simulated()) result.predicted = result.measured;
   results_.push_back(std::move(result));
 }
 
