@@ -14,10 +14,10 @@ namespace ebb::memory {
 
 struct PlanOptions {
   // Most bytes that the session's pool may reserve: variables, slots, feed slots and arena. A plan
-  // that takes more is made to fit by whatever is estimated to take least time: computing values
-  // again in place of keeping them or, on a GPU, moving them to the host meanwhile, which change no
-  // result, or cutting the batch into micro-batches, whose sums over rows are added up in another
-  // order.
+  // that takes more is made to fit by whatever is estimated to take least time: another order of
+  // its nodes, computing values again in place of keeping them or, on a GPU, moving them to the
+  // host meanwhile, which change no result, or cutting the batch into micro-batches, whose sums
+  // over rows are added up in another order.
   std::optional<Limit> budget = {};
   // Whether the plan keeps its steps and buffers, for describe() and write_graphviz().
   bool details = false;
@@ -75,6 +75,7 @@ struct Plan {
   // Choices made for a budget. Results are the same bit for bit, but for sums over rows of a step
   // in micro-batches.
   std::size_t unbudgeted_bytes = 0;   // reserved_bytes of the plan without a budget
+  bool is_reordered = false;          // whether nodes run in an order that keeps fewer bytes alive
   std::size_t repeated_nodes = 0;     // nodes that run again, for values that were not kept
   std::size_t micro_batches = 1;      // parts of the batch, which run one after the other
   std::int64_t micro_batch_rows = 0;  // rows of the largest of them; 0: of an uncut step

@@ -120,6 +120,7 @@ std::ostream& operator<<(std::ostream& out, const Plan& plan) {
       line("nodes", std::to_string(plan.nodes));
   if (plan.unbudgeted_bytes > 0)
     text += line("without a budget", figure(plan.unbudgeted_bytes)) +
+            (plan.is_reordered ? line("order of nodes", "changed") : "") +
             (plan.micro_batches > 1 ? line("micro-batches", std::to_string(plan.micro_batches),
                                            " of " + std::to_string(plan.micro_batch_rows) + " rows")
                                     : "") +

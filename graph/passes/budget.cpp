@@ -117,13 +117,24 @@ Schedule best_schedule(const Draft& draft, bool passes) {
 
 namespace {
 
-// Makes the draft and its schedule fit an arena: repeats steps and moves values. Returns the
-// estimated nanoseconds of a run. If the schedule takes more bytes, none fits, and these are the
+// Makes the draft and its schedule fit an arena: changes the order, or repeats steps and moves
+// values in that order or another. Returns the estimated nanoseconds of a run. If the schedule takes more bytes, none fits, and these are the
 // least that do.
 std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
   const std::int64_t nanoseconds = nanoseconds_of(draft);
   std::vector<Schedule> orders{order(draft, false, true), order(draft, true, true)};
   if (orders[1].order == orders[0].order) orders.pop_back();
+  std::optional<Fitted> best;
+  if (const std::optional<Schedule> reordered = reorder(draft, schedule)) {
+    best = Fitted{draft, *reordered};
+    find_lifetimes(draft, best->schedule, true);
+    assign_offsets(best->schedule);
+    if (best->schedule.layout.total_bytes <= arena_bytes) {
+      schedule = std::move(best->schedule);
+      return nanoseconds;
+    }
+    orders = {*reordered, std::move(orders.back())};  // three would take too long
+  }
   struct Way {
     Way(const Schedule& order, Timeline timeline)
         : order(order), timeline(std::move(timeline)), recomputation(this->timeline) {}
@@ -144,7 +155,6 @@ std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes
   // not depend on the luck of a search.
   const bool moves =
       std::ranges::any_of(ways, [](const Way& way) { return way.timeline.restores > 0; });
-  std::optional<Fitted> best;
   for (Way& way : ways) {
     if (moves && way.timeline.restores == 0) continue;
     Fitted least = repeated(draft, way.order, way.timeline, way.recomputation.least());
@@ -216,7 +226,8 @@ std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Sche
     const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
     if (schedule.layout.total_bytes > arena) {
       way.nanoseconds = fit_arena(way.draft, way.schedule, arena);
-      if (rows.can_cut())
+      if (rows.can_cut() &&
+          (way.nanoseconds > unfitted || way.schedule.layout.total_bytes > arena))
         way.micro_batches =
             fit_micro_batches(whole, rows, way.draft, way.schedule, way.nanoseconds, arena);
       way.draft.slots_on_host = slots_on_host;

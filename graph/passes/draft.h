@@ -129,6 +129,9 @@ struct Draft {
     for (const Node::Source& source : node.inputs) in.push_back(specs[output_of(source)]);
     return in;
   }
+  std::span<const Index> waiting_for(Index step) const noexcept {
+    return {edges.data() + first_edge[step], edges.data() + first_edge[step + 1]};
+  }
   std::span<const DraftOperand> inputs_of(const DraftStep& step) const noexcept {
     return {operands.data() + step.first_operand, step.inputs};
   }
@@ -143,6 +146,7 @@ struct Schedule {
     std::size_t first = std::numeric_limits<std::size_t>::max(), last = 0;  // in the order
   };
   bool updates_early = false;
+  bool is_reordered = false;  // reorder
   std::vector<Index> order;   // order: step numbers
   std::vector<Life> lives;    // find_lifetimes: by memory
   std::vector<Index> owners;  // find_lifetimes: memory that each lives in after take-overs

@@ -248,6 +248,7 @@ void overlap_moves(const Draft& draft, Schedule& schedule, std::size_t arena_byt
     moves.spread(schedule, alive_bytes);
     Schedule spread;
     spread.updates_early = schedule.updates_early;
+    spread.is_reordered = schedule.is_reordered;
     spread.order = moves.order_with_moves();
     find_lifetimes(draft, spread, true);
     assign_offsets(spread);

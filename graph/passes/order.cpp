@@ -10,11 +10,6 @@ namespace ebb::detail {
 
 namespace {
 
-std::span<const Index> waiting_for(const Draft& draft, Index step) {
-  return {draft.edges.data() + draft.first_edge[step],
-          draft.first_edge[step + 1] - draft.first_edge[step]};
-}
-
 // Throws eager's error: a step needs a version that another of its inputs has overwritten.
 [[noreturn]] void throw_circle(const Draft& draft, const std::vector<Index>& open) {
   for (Index s = 0; s < draft.steps.size(); ++s) {
@@ -54,7 +49,7 @@ std::vector<Index> sorted(const Draft& draft, Key key) {
     const Index step = ready.top().second;
     ready.pop();
     order.push_back(step);
-    for (const Index next : waiting_for(draft, step))
+    for (const Index next : draft.waiting_for(step))
       if (--open[next] == 0) ready.emplace(key(next), next);
   }
   if (order.size() < draft.steps.size()) throw_circle(draft, open);
@@ -93,12 +88,12 @@ std::vector<bool> urgent_steps(const Draft& draft, const std::vector<Index>& ord
     for (const DraftOperand& output : draft.outputs_of(draft.steps[s]))
       if (draft.specs[output.spec].bytes() > kScalarBytes) is_scalar[s] = false;
     if (is_scalar[s]) continue;
-    for (const Index next : waiting_for(draft, s)) is_scalar[next] = false;
+    for (const Index next : draft.waiting_for(s)) is_scalar[next] = false;
   }
   for (auto s = order.rbegin(); s != order.rend(); ++s) {
     urgent[*s] = updates_state(draft, draft.steps[*s]);
     if (!is_scalar[*s]) continue;
-    for (const Index next : waiting_for(draft, *s)) urgent[*s] = urgent[*s] || urgent[next];
+    for (const Index next : draft.waiting_for(*s)) urgent[*s] = urgent[*s] || urgent[next];
   }
   return urgent;
 }

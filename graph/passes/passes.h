@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "ebb/core/memory/plan.h"
 #include "ebb/graph/passes/draft.h"
@@ -37,6 +38,10 @@ void add_dependencies(Draft& draft);
 // edges make a circle: a backward pass needs a version that another of its inputs has overwritten.
 Schedule order(const Draft& draft, bool updates_early, bool by_products_late = false);
 
+// Searches for the order that keeps the fewest bytes alive. Nothing if it finds none that keeps
+// fewer than the schedule, which has its layout.
+std::optional<Schedule> reorder(const Draft& draft, const Schedule& schedule);
+
 // The question to a step's rules; `inputs` and `outputs` hold the shapes.
 MemoryQuery query_of(const Draft& draft, const DraftStep& step, Specs& inputs, Specs& outputs);
 std::size_t workspace_bytes(const Draft& draft, const DraftStep& step, const IndexSet& destroyed);
@@ -55,9 +60,9 @@ void make_steps(Draft& draft, bool simplifies);
 // fewer bytes.
 Schedule best_schedule(const Draft& draft, bool passes);
 
-// Makes a draft and its schedule keep to a budget, in as little time as it can find: repeats steps
-// that compute values again, in the order as written or with updates early, moves values and slots
-// to the host, or cuts the draft into micro-batches. `whole` is the draft after infer(), and
+// Makes a draft and its schedule keep to a budget, in as little time as it can find: changes the
+// order of steps or, if that does not suffice, repeats steps that compute values again, moves values
+// and slots to the host, or cuts the draft into micro-batches. `whole` is the draft after infer(), and
 // held_by() tells the bytes that a session's pool reserves for variables. Returns the number of
 // micro-batches. If nothing keeps to the budget, the draft becomes the one with the fewest bytes.
 std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Schedule& schedule,

@@ -81,6 +81,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   const memory::Profile& profile = draft.runtime->profile();
   memory::Plan plan;
   plan.updates_early = schedule.updates_early;
+  plan.is_reordered = schedule.is_reordered;
   plan.work = work_of(draft);
   for (const DraftMove& move : draft.moves) {
     plan.moved_values += move.source == kNone;

@@ -113,6 +113,34 @@ TEST_CASE("a chain of n layers takes memory of order sqrt(n) for one more forwar
   }
 }
 
+TEST_CASE("a budget that another order keeps costs no work and no bit, dropout included",
+          "[row14][row18]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 16});
+  const Parameters params(graph, Seed{1});
+  Tensors branches;
+  for (int i = 0; i < 6; ++i)  // written side by side, all wide at once
+    branches.push_back(models::Dense(params.scope("branch" + std::to_string(i)), 16, 64)(x));
+  for (Tensor& branch : branches) branch = mean(dropout(branch, 0.5, Phase::training), {-1});
+  const Tensor y = stack(branches);
+  const Tensor rows = Tensor::full({many_rows(), 16}, 0.5);
+  const FedShapes shapes = {{x, rows.shape()}};
+  const memory::Plan plain = graph.plan({y}, shapes, Device::cpu());
+  const std::size_t budget = plain.reserved_bytes / 2;
+  const memory::Plan plan = graph.plan({y}, shapes, Device::cpu(), {.budget = budget});
+  CHECK_FALSE(plain.is_reordered);
+  CHECK(plan.is_reordered);
+  CHECK(plan.reserved_bytes <= budget);
+  CHECK(plan.work.products == plain.work.products);
+  CHECK(plan.nodes == plain.nodes);
+  const auto values = [&](std::optional<memory::Limit> bound) {
+    Session session(graph, {.budget = bound, .seed = Seed{2}});
+    session.initialize();
+    return session.run(y, {{x, rows}}).to_vector<float>();
+  };
+  CHECK(values(budget) == values(std::nullopt));
+}
+
 TEST_CASE("what the search measures is the lower bound of the schedule that it makes", "[row18]") {
   const Deep deep(24);
   const auto& runtime = Device::cpu().runtime();
