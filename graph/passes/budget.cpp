@@ -118,8 +118,8 @@ Schedule best_schedule(const Draft& draft, bool passes) {
 namespace {
 
 // Makes the draft and its schedule fit an arena: changes the order, or repeats steps and moves
-// values in that order or another. Returns the estimated nanoseconds of a run. If the schedule takes more bytes, none fits, and these are the
-// least that do.
+// values in that order or another. Returns the estimated nanoseconds of a run. If the schedule
+// takes more bytes, none fits, and these are the least that do.
 std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes) {
   const std::int64_t nanoseconds = nanoseconds_of(draft);
   std::vector<Schedule> orders{order(draft, false, true), order(draft, true, true)};
@@ -226,8 +226,7 @@ std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Sche
     const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
     if (schedule.layout.total_bytes > arena) {
       way.nanoseconds = fit_arena(way.draft, way.schedule, arena);
-      if (rows.can_cut() &&
-          (way.nanoseconds > unfitted || way.schedule.layout.total_bytes > arena))
+      if (rows.can_cut() && (way.nanoseconds > unfitted || way.schedule.layout.total_bytes > arena))
         way.micro_batches =
             fit_micro_batches(whole, rows, way.draft, way.schedule, way.nanoseconds, arena);
       way.draft.slots_on_host = slots_on_host;

@@ -61,10 +61,11 @@ void make_steps(Draft& draft, bool simplifies);
 Schedule best_schedule(const Draft& draft, bool passes);
 
 // Makes a draft and its schedule keep to a budget, in as little time as it can find: changes the
-// order of steps or, if that does not suffice, repeats steps that compute values again, moves values
-// and slots to the host, or cuts the draft into micro-batches. `whole` is the draft after infer(), and
-// held_by() tells the bytes that a session's pool reserves for variables. Returns the number of
-// micro-batches. If nothing keeps to the budget, the draft becomes the one with the fewest bytes.
+// order of steps or, if that does not suffice, repeats steps that compute values again, moves
+// values and slots to the host, or cuts the draft into micro-batches. `whole` is the draft after
+// infer(), and held_by() tells the bytes that a session's pool reserves for variables. Returns the
+// number of micro-batches. If nothing keeps to the budget, the draft becomes the one with the
+// fewest bytes.
 std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Schedule& schedule,
                         std::size_t budget,
                         const std::function<std::size_t(const Draft&)>& held_by);
