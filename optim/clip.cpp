@@ -5,7 +5,6 @@
 
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"

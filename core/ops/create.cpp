@@ -12,7 +12,6 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/core/tensor/read.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/core/tensor/trace.h"

@@ -9,7 +9,6 @@
 
 #include "ebb/core/base/formatted.h"
 #include "ebb/core/kernels/convert.h"
-#include "ebb/core/tensor/read.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 

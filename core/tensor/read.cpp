@@ -1,6 +1,4 @@
 // Reading a tensor's values on the host, in the type that the program asks for.
-#include "ebb/core/tensor/read.h"
-
 #include <cstring>
 #include <utility>
 

@@ -61,6 +61,12 @@ inline void* data(const Tensor& tensor) noexcept {
   return tensor.impl()->storage ? tensor.impl()->storage->data() + tensor.impl()->offset : nullptr;
 }
 
+// Throws SimulatedRead on a simulated device, unless a prediction gives values to read there.
+void require_readable(const TensorImpl& impl, const char* what, CallSite site);
+// Copies `count` elements from `first` on to the host; on a twin, the values given in their place.
+void copy_elements(const TensorImpl& impl, std::size_t first, std::size_t count, void* to,
+                   const char* what, CallSite site);
+
 // Copies the values of a concrete tensor on any device to memory of `runtime`, in the order of
 // `stream`. Copies nothing to a simulated device.
 void transfer(const Tensor& from, Runtime& runtime, Stream* stream, void* to);
