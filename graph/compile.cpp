@@ -237,11 +237,11 @@ class Calls final : public CompiledCalls {
     memory_->arena.provide(program.plan);
     executable.bind(memory_->arena, *traced.variables);
     for (const TracedLeaf& leaf : traced.leaves)
-      if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
+      if (Node& node = leaf.node(arguments); leaf.gradient.fetch != kNowhere)
         Attempt::announce_gradient(Ref<Node>(&node));
     executable.run(memory_->stream.get(), {feeds.data(), feeds.size()}, fetched);
     for (const TracedLeaf& leaf : traced.leaves)
-      if (Node& node = leaf.node(arguments); leaf.fetch != kNowhere)
+      if (Node& node = leaf.node(arguments); leaf.gradient.fetch != kNowhere)
         Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());
     results = complete(traced, arguments, fetched, std::move(results));
     if (!program.updated_captured.empty()) Attempt::keep();
@@ -269,18 +269,18 @@ class Calls final : public CompiledCalls {
   static Tensors complete(const Traced& traced, const Tensors& arguments, const Tensors& fetched,
                           Tensors results) noexcept {
     generator().counter += traced.draws;
-    const auto fetched_at = [&](std::size_t i) { return i == kNowhere ? Tensor() : fetched[i]; };
+    const auto value_of = [&](const TracedResult& result) {
+      Tensor value = result.fetch == kNowhere ? Tensor() : fetched[result.fetch];
+      if (result.loses_history) value.impl()->lost_history = true;
+      return value;
+    };
     for (const TracedLeaf& leaf : traced.leaves) {
       if (!leaf.is_changed) continue;
       Node::Extra& extra = *leaf.node(arguments).extra;
-      extra.tensor = fetched_at(leaf.fetch);
-      if (leaf.loses_history) extra.tensor.impl()->lost_history = true;
+      extra.tensor = value_of(leaf.gradient);
       extra.partial = false;
     }
-    for (const TracedResult& result : traced.results) {
-      results.push_back(fetched_at(result.fetch));
-      if (result.loses_history) results[results.size() - 1].impl()->lost_history = true;
-    }
+    for (const TracedResult& result : traced.results) results.push_back(value_of(result));
     return results;
   }
 

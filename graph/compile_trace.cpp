@@ -153,10 +153,8 @@ void Tracer::find_leaves() {
       traced.feed = fed_.size();
       feed(leaf.before, leaf.before.shape());
     }
-    if (leaf.is_changed && leaf.gradient.defined()) {
-      traced.fetch = fetch(leaf.gradient);
-      traced.loses_history = has_history(leaf.gradient);
-    }
+    if (leaf.is_changed && leaf.gradient.defined())
+      traced.gradient = {fetch(leaf.gradient), has_history(leaf.gradient)};
     traced_->leaves.push_back(std::move(traced));
   }
   trace_->leaves().clear();

@@ -29,25 +29,23 @@ struct CallKey {
   bool operator==(const CallKey& other) const;
 };
 
+// A result or a gradient of a call: its fetch, or kNowhere for a tensor that is not defined().
+struct TracedResult {
+  std::size_t fetch = kNowhere;
+  bool loses_history = false;  // eager would have given it one
+};
+
 // A leaf whose gradient a call reads or leaves changed.
 struct TracedLeaf {
   Tensor tensor = {};               // not defined(): an argument
   std::size_t argument = kNowhere;  // its number
   bool is_read = false, has_gradient = false, is_changed = false;
-  std::size_t feed = kNowhere;   // of the gradient that it had
-  std::size_t fetch = kNowhere;  // of the new gradient; if it is changed and this is kNowhere, it
-                                 // has none after the call
-  bool loses_history = false;    // eager would have given the new gradient one
+  std::size_t feed = kNowhere;  // of the gradient that it had
+  TracedResult gradient = {};   // after the call, if it is changed
 
   Node& node(const Tensors& arguments) const {
     return *(argument == kNowhere ? tensor : arguments[argument]).impl()->node;
   }
-};
-
-// A result: its fetch, or kNowhere for one that is not defined().
-struct TracedResult {
-  std::size_t fetch = kNowhere;
-  bool loses_history = false;  // eager would have given it one
 };
 
 struct Traced {
