@@ -37,7 +37,8 @@ class Recomputation::Search {
   Turns fit(std::size_t bytes, std::size_t effort) {
     if (plain_.peak_bytes <= bytes) return plain_.turns;
     if (bytes < working_set_) return {};
-    if (const std::optional<Turns> best = fit_exhaustively(timeline_, bytes)) return *best;
+    const std::optional<Turns> found = fit_best_first(timeline_, bytes);
+    if (found && !found->empty()) return *found;
     effort_ = effort;
     Candidate best = least_;
     std::vector<Candidate> starts = segmented(bytes);
@@ -60,10 +61,6 @@ class Recomputation::Search {
 
   const Candidate& least() {
     if (!least_.turns.empty()) return least_;
-    if (const std::optional<Turns> best = fit_exhaustively(timeline_, std::nullopt)) {
-      least_.turns = *best;
-      return least_;
-    }
     effort_ = limited(4 * kAnnealPasses, 8 * kLeastAnnealTurns, kLeastTurns);
     std::vector<Candidate> starts = segmented(0);
     starts.push_back(plain_);
@@ -84,6 +81,10 @@ class Recomputation::Search {
     }
     for (int tries = 0; tries < kTries && least_.peak_bytes > working_set_;)
       tries = anneal(least_, least_, least_.peak_bytes - 1) ? 0 : tries + 1;
+    for (Turns turns = least_.turns; !turns.empty();) {
+      evaluate(least_ = {std::move(turns)});
+      turns = fit_best_first(timeline_, least_.peak_bytes - 1).value_or(Turns{});
+    }
     return least_;
   }
 

@@ -111,9 +111,9 @@ class Recomputation {
   std::unique_ptr<Search> search_;
 };
 
-// As fit(), or without a bound as least(), but with the least work there is; moves count in full.
-// Nothing for more than a few steps. Empty if no turns keep the bound.
-std::optional<Turns> fit_exhaustively(const Timeline& timeline, std::optional<std::size_t> bytes);
+// As fit(), but with the least work that there is but for rare cases; moves count in full. Nothing
+// for many values, or where that takes too long.
+std::optional<Turns> fit_best_first(const Timeline& timeline, std::size_t bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
 // and their readers read what they write.
