@@ -30,7 +30,6 @@ class BestFirst {
         made_(timeline.positions() + 1, 0),
         needed_(timeline.positions() + 1, 0),
         useful_(timeline.positions() + 1, 0),
-        room_(timeline.positions(), bytes),
         reached_(timeline.positions()) {
     add_values();
     for (Index s = 0; s < timeline.steps.size(); ++s) {
@@ -44,31 +43,29 @@ class BestFirst {
       for (Index s = p; s-- > 0;)
         if ((writes_[s] & useful_[p]) && timeline.can_repeat(s, p)) useful_[p] |= reads_[s];
     }
-    for (Index p = 0; p < timeline.positions(); ++p) {
-      std::size_t passed = 0;
-      for (const Timeline::Read& read : timeline.reads_of(p))
-        if (read.is_passed_on) passed = std::max(passed, timeline.values[read.value].bytes);
-      room_[p] += passed;
-      const std::size_t taken =
-          timeline.steps[p].least_workspace + bytes_of(reads_[p] | writes_[p]);
-      room_[p] -= std::min(room_[p], taken);
-    }
+    for (Index p = 0; p < timeline.positions(); ++p)
+      room_.push_back(bytes - working_set(timeline, p));
   }
 
   // Nothing if the effort does not suffice.
   std::optional<Turns> run() {
-    push({{made_[0]}});
+    push({.kept = made_[0]}, 0);
     while (!queue_.empty() && effort_ > 0) {
-      const Index index = std::get<Index>(queue_.top());
+      Index index = std::get<Index>(queue_.top());
       const State state = states_[index];
       queue_.pop();
-      if (state.next == timeline_.positions()) return turns_to(index);
-      std::vector<Reached>& reached = reached_[state.next];
-      const auto covers = [&](const Reached& other) {
+      if (state.next == timeline_.positions()) {
+        Turns turns;
+        for (; index != 0; index = states_[index].from) turns.push_back(states_[index].turn);
+        std::ranges::reverse(turns);
+        return turns;
+      }
+      const auto covers = [&](const State& other) {
         return other.spent <= state.spent && (state.kept & ~other.kept) == 0;
       };
+      std::vector<State>& reached = reached_[state.next];
       if (std::ranges::any_of(reached, covers)) continue;
-      reached.push_back({state.kept, state.spent});
+      reached.push_back(state);
       leave(index);
     }
     if (effort_ > 0) return Turns{};
@@ -76,13 +73,10 @@ class BestFirst {
   }
 
  private:
-  struct Reached {
+  struct State {
     Values kept = 0;
-    std::int64_t spent = 0;  // on repeated steps
-  };
-  struct State : Reached {
     Index next = 0;          // position
-    std::int64_t least = 0;  // that all repeated steps will have taken
+    std::int64_t spent = 0;  // on repeated steps
     Index from = 0;
     Turn turn = {};
   };
@@ -223,7 +217,7 @@ class BestFirst {
   void make(const Run& run, Values gone) {
     --effort_;
     const State& from = states_[run.from];
-    State to{{0, from.spent}, from.next, 0, run.from, run.turn};
+    State to{0, from.next, from.spent, run.from, run.turn};
     if (run.turn.is_repeated())
       to.spent += timeline_.steps[run.turn.step].nanoseconds;
     else
@@ -232,22 +226,15 @@ class BestFirst {
     const std::int64_t made = time_to_make(to.kept, to.next);
     const std::int64_t dropped = time_to_drop(to.kept, to.next);
     if (made == kNever || dropped == kNever) return;
-    to.least = std::max(from.least, to.spent + made + dropped);
-    push(to);
+    push(to, to.spent + made + dropped);
   }
 
-  void push(const State& state) {
-    queue_.emplace(state.least, timeline_.positions() - state.next,
-                   static_cast<Index>(states_.size()));
+  // `least`: time that all repeated steps will have taken at the end.
+  void push(const State& state, std::int64_t least) {
+    queue_.emplace(least, timeline_.positions() - state.next, static_cast<Index>(states_.size()));
     states_.push_back(state);
   }
 
-  Turns turns_to(Index index) const {
-    Turns turns;
-    for (; index != 0; index = states_[index].from) turns.push_back(states_[index].turn);
-    std::reverse(turns.begin(), turns.end());
-    return turns;
-  }
   const Timeline& timeline_;
   const std::size_t bytes_;
   std::vector<Values> bit_of_;                  // by value; 0: not in the arena
@@ -258,7 +245,7 @@ class BestFirst {
   std::vector<Values> made_, needed_, useful_;
   std::vector<std::size_t> room_;  // by position: for what its step does not use
   std::vector<State> states_;
-  std::vector<std::vector<Reached>> reached_;  // by position
+  std::vector<std::vector<State>> reached_;  // by position
   using Entry = std::tuple<std::int64_t, std::size_t, Index>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::size_t effort_ = kMostMade;  // turns that may still be made

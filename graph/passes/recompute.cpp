@@ -29,7 +29,7 @@ class Recomputation::Search {
     for (Index p = 0; p < timeline.positions(); ++p) {
       plain_.turns.push_back({p, p});
       nanoseconds_ += static_cast<double>(timeline.steps[p].nanoseconds);
-      working_set_ = std::max(working_set_, working_set(p));
+      working_set_ = std::max(working_set_, working_set(timeline, p));
     }
     evaluate(plain_);
   }
@@ -81,9 +81,10 @@ class Recomputation::Search {
     }
     for (int tries = 0; tries < kTries && least_.peak_bytes > working_set_;)
       tries = anneal(least_, least_, least_.peak_bytes - 1) ? 0 : tries + 1;
-    for (Turns turns = least_.turns; !turns.empty();) {
-      evaluate(least_ = {std::move(turns)});
-      turns = fit_best_first(timeline_, least_.peak_bytes - 1).value_or(Turns{});
+    while (least_.peak_bytes > working_set_) {
+      std::optional<Turns> lower = fit_best_first(timeline_, least_.peak_bytes - 1);
+      if (!lower || lower->empty()) break;
+      evaluate(least_ = {std::move(*lower)});
     }
     return least_;
   }
@@ -97,18 +98,6 @@ class Recomputation::Search {
   // The turns of so many passes over all steps, within bounds.
   std::size_t limited(std::size_t passes, std::size_t least, std::size_t most) const {
     return std::clamp(passes * timeline_.steps.size(), least, most);
-  }
-
-  // The least that a step needs: what it reads and writes.
-  std::size_t working_set(Index s) const {
-    const Timeline::Step& step = timeline_.steps[s];
-    std::size_t bytes = step.least_workspace, passed = 0;
-    for (const Timeline::Read& read : timeline_.reads_of(s)) {
-      bytes += timeline_.values[read.value].bytes;
-      if (read.is_passed_on) passed = timeline_.values[read.value].bytes;
-    }
-    for (const Index value : timeline_.writes_of(s)) bytes += timeline_.values[value].bytes;
-    return bytes - passed;
   }
 
   // Measures a candidate; usage_ is of the last one.

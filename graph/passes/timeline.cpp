@@ -154,6 +154,16 @@ Timeline make_timeline(const Draft& draft, const Schedule& schedule) {
   return Builder(draft, schedule).build();
 }
 
+std::size_t working_set(const Timeline& timeline, Index step) {
+  std::size_t bytes = timeline.steps[step].least_workspace, passed = 0;
+  for (const Timeline::Read& read : timeline.reads_of(step)) {
+    bytes += timeline.values[read.value].bytes;
+    if (read.is_passed_on) passed = std::max(passed, timeline.values[read.value].bytes);
+  }
+  for (const Index value : timeline.writes_of(step)) bytes += timeline.values[value].bytes;
+  return bytes - passed;
+}
+
 std::int64_t extra_nanoseconds(const Timeline& timeline, const Turns& turns) {
   std::int64_t sum = 0, hidden = 0;
   for (const Turn& turn : turns) {

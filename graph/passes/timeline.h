@@ -82,6 +82,9 @@ memory::Work work_of(const Draft& draft);  // of all steps
 // Time estimated from the constants of the profile.
 std::int64_t estimated_nanoseconds(const memory::Work& work, const memory::Profile& profile);
 
+// The least that a step needs: what it reads and writes. No turns keep less.
+std::size_t working_set(const Timeline& timeline, Index step);
+
 // Time of the repeated steps, less what other steps can hide.
 std::int64_t extra_nanoseconds(const Timeline& timeline, const Turns& turns);
 
@@ -111,8 +114,8 @@ class Recomputation {
   std::unique_ptr<Search> search_;
 };
 
-// As fit(), but with the least work that there is but for rare cases; moves count in full. Nothing
-// for many values, or where that takes too long.
+// As fit(), for bytes of no less than any working set, with nearly always the least work there is;
+// moves count in full. Nothing for many values, or where that takes too long.
 std::optional<Turns> fit_best_first(const Timeline& timeline, std::size_t bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
