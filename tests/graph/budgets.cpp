@@ -141,6 +141,23 @@ TEST_CASE("a budget that another order keeps costs no work and no bit, dropout i
   CHECK(values(budget) == values(std::nullopt));
 }
 
+TEST_CASE("a small program repeats as few steps as an exhaustive search of all runs finds",
+          "[row18]") {
+  detail::Timeline timeline = chain(10);
+  for (detail::Index v = 0; v < timeline.values.size(); ++v)
+    timeline.values[v].bytes = timeline.values[v].copy_bytes = 1 + 3 * v % 6;
+  detail::Usage usage;
+  detail::Recomputation search(timeline);
+  detail::measure(timeline, search.least(), usage);
+  CHECK(usage.peak_bytes == 10);
+  for (const auto& [bytes, repeats] : {std::pair{10, 31}, {11, 10}, {12, 6}, {13, 4}, {14, 3}}) {
+    const detail::Turns turns = search.fit(static_cast<std::size_t>(bytes));
+    detail::measure(timeline, turns, usage);
+    CHECK(usage.peak_bytes <= static_cast<std::size_t>(bytes));
+    CHECK(turns.size() == timeline.steps.size() + static_cast<std::size_t>(repeats));
+  }
+}
+
 TEST_CASE("what the search measures is the lower bound of the schedule that it makes", "[row18]") {
   const Deep deep(24);
   const auto& runtime = Device::cpu().runtime();
