@@ -13,12 +13,13 @@ namespace {
 
 using Values = std::uint32_t;  // a bit for each value of the arena
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kMostMade = 100'000;
+constexpr std::size_t kMostMade = 100'000;  // turns: some 50 ms
 
 // The A* algorithm over states of a run: the next step of the schedule, and which values are at
 // hand. A turn runs that step, or makes again what later steps need. A value goes only when a turn
 // has no room else, and then as few as suffice. A state with less at hand than another, for no less
-// time, is left out.
+// time, is left out. What a state must yet spend is at least what is to be made again, and for the
+// step with the least room the cheapest values that must make room for it.
 class BestFirst {
  public:
   BestFirst(const Timeline& timeline, std::size_t bytes)
