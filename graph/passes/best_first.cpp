@@ -181,7 +181,7 @@ class BestFirst {
       const std::span<const Index> writes = timeline_.writes_of(s);
       for (std::size_t k = 0; k < writes.size(); ++k) {
         const Timeline::Value& value = timeline_.values[writes[k]];
-        run.bytes += run.turn.is_repeated() ? value.copy_bytes : value.bytes;
+        run.bytes += value.bytes;
         if (run.turn.is_repeated() && value.droppable && !(kept & bit_of_[writes[k]]))
           run.turn.renewed |= std::uint32_t{1} << k;
       }

@@ -34,10 +34,8 @@ class Builder {
       if (memory.kind != Location::arena) continue;
       timeline_.value_of[m] = static_cast<Index>(timeline_.values.size());
       const bool is_fetched = memory.fetch != kNone;
-      const std::size_t bytes = profile.rounded(memory.bytes);
       timeline_.values.push_back(
-          {.bytes = is_fetched ? 0 : bytes,
-           .copy_bytes = bytes,
+          {.bytes = is_fetched ? 0 : profile.rounded(memory.bytes),
            .producer = memory.producer == kNone ? kNone : positions_[memory.producer],
            .droppable = !is_fetched && memory.producer != kNone && memory.updates.empty()});
     }
@@ -114,7 +112,6 @@ class Builder {
     for (const DraftOperand& input : draft_.inputs_of(step)) {
       if (input.value.memory == kNone) continue;
       const DraftMemory& memory = draft_.memories[input.value.memory];
-      if (memory.kind == Location::arena && !memory.updates.empty()) return 0;
       for (const Update& update : memory.updates)
         if (update.version > input.version) until = std::min(until, positions_[update.step]);
     }
@@ -204,8 +201,7 @@ void measure(const Timeline& timeline, const Turns& turns, Usage& usage) {
     }
     const std::span<const Index> writes = timeline.writes_of(turn.step);
     for (std::size_t k = 0; k < writes.size(); ++k) {
-      const Timeline::Value& value = timeline.values[writes[k]];
-      const std::size_t bytes = turn.is_repeated() ? value.copy_bytes : value.bytes;
+      const std::size_t bytes = timeline.values[writes[k]].bytes;
       usage.alive[t] += bytes;
       if (!turn.is_repeated() || (turn.renewed >> k & 1)) {
         current[writes[k]] = static_cast<Index>(copies.size());
@@ -294,7 +290,6 @@ void repeat_steps(Draft& draft, Schedule& schedule, const Timeline& timeline, co
       renewed >>= 1;
       DraftMemory copy = draft.memories[memory];
       copy.producer = s;
-      copy.fetch = kNone;
       memory = static_cast<Index>(draft.memories.size());
       draft.memories.push_back(std::move(copy));
     }

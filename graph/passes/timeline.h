@@ -15,11 +15,10 @@ namespace ebb::detail {
 // in the schedule, values are the memories of the arena.
 struct Timeline {
   struct Value {
-    std::size_t bytes = 0;       // in the arena; 0 for a fetched tensor
-    std::size_t copy_bytes = 0;  // of a copy that a repeated step writes
-    Index producer = kNone;      // position of the step that writes it
-    Index restore = kNone;       // step that copies it back from page-locked memory, if it may move
-    bool at_the_end = false;     // a fetch reads it after the last step
+    std::size_t bytes = 0;    // in the arena; 0 for a fetched tensor, which repeats rewrite
+    Index producer = kNone;   // position of the step that writes it
+    Index restore = kNone;    // step that copies it back from page-locked memory, if it may move
+    bool at_the_end = false;  // a fetch reads it after the last step
     bool droppable = false;
   };
   struct Read {

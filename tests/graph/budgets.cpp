@@ -69,7 +69,6 @@ detail::Timeline chain(detail::Index layers) {
     chain.writes.push_back(i);
     chain.steps.push_back(step);
     chain.values.push_back({.bytes = 1,
-                            .copy_bytes = 1,
                             .producer = i,
                             .at_the_end = i + 1 == 2 * layers,
                             .droppable = i + 1 < 2 * layers});
@@ -146,7 +145,7 @@ TEST_CASE("a small program repeats as few steps as an exhaustive search of all r
   detail::Timeline timeline = chain(10);
   for (detail::Index i = 0; i < timeline.steps.size(); ++i) {
     detail::Timeline::Step& step = timeline.steps[i];
-    timeline.values[i].bytes = timeline.values[i].copy_bytes = 1 + 3 * i % 6;
+    timeline.values[i].bytes = 1 + 3 * i % 6;
     step.workspace = step.least_workspace = 2;
     if (i < 10) continue;
     detail::Timeline::Read& read = timeline.reads[step.first_read];
@@ -164,24 +163,6 @@ TEST_CASE("a small program repeats as few steps as an exhaustive search of all r
     CHECK(usage.peak_bytes <= static_cast<std::size_t>(bytes));
     CHECK(turns.size() == timeline.steps.size() + static_cast<std::size_t>(repeats));
   }
-}
-
-TEST_CASE("what the search measures is the lower bound of the schedule that it makes", "[row18]") {
-  const Deep deep(24);
-  const auto& runtime = Device::cpu().runtime();
-  detail::Draft draft = detail::prune(deep.graph.state(), runtime, {deep.train});
-  detail::infer(draft, {{deep.x, {many_rows(), 16}}});
-  detail::make_steps(draft, true);
-  detail::Schedule schedule = detail::order(draft, false);
-  const detail::Timeline timeline = detail::make_timeline(draft, schedule);
-  detail::Recomputation search(timeline);
-  const detail::Turns turns = search.least();
-  detail::Usage usage;
-  detail::measure(timeline, turns, usage);
-  detail::repeat_steps(draft, schedule, timeline, turns);
-  detail::find_lifetimes(draft, schedule, true);
-  detail::assign_offsets(schedule);
-  CHECK(schedule.layout.lower_bound_bytes == usage.peak_bytes);
 }
 
 TEST_CASE(

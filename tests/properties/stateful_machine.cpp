@@ -87,12 +87,12 @@ void declare(const StatefulProgram& program, const Parameters& parameters) {
   }
 }
 
-Tensor draw_input(const StatefulProgram& program, int input, int run) {
+Tensor draw_input(const StatefulProgram& program, int input, int run, const Device& device) {
   std::mt19937_64 random(program.seed * 1000 + static_cast<std::uint64_t>(input * 10 + run));
   const Shape shape = shape_of(program, input);
   std::vector<float> values(at(shape.elements()));
   for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
-  const Tensor tensor = Tensor::from(values, shape);
+  const Tensor tensor = Tensor::from(values, shape, device);
   return program.inputs[at(input)].leaf ? tensor.with_grad() : tensor;
 }
 

@@ -14,7 +14,8 @@ namespace ebb::tests {
 // Declares the program's parameters and state, in order.
 void declare(const StatefulProgram& program, const Parameters& parameters);
 // The values of an input in a run (captured: always of run 0).
-Tensor draw_input(const StatefulProgram& program, int input, int run);
+Tensor draw_input(const StatefulProgram& program, int input, int run,
+                  const Device& device = Device::cpu());
 // Computes a line that neither updates nor differentiates and is no view.
 Tensor compute(const Line& line, const Tensor& a, const Tensor& b);
 

@@ -31,6 +31,7 @@ struct Shown {
 struct Outcome {
   std::vector<Shown> runs;                // up to the first that failed
   std::optional<memory::Plan> plan = {};  // of the first run, unless that failed
+  std::size_t least_budget = 0;           // of that run
   memory::Stats session = {};
   std::size_t left_bytes = 0;
 };
@@ -71,14 +72,15 @@ void run_needed(const StatefulProgram& program, std::size_t run,
 }
 
 // Parameters, state and captured tensors, by value; the other values are undefined.
-Tensors values_before(const StatefulProgram& program, const Parameters& parameters) {
+Tensors values_before(const StatefulProgram& program, const Parameters& parameters,
+                      const Device& device = Device::cpu()) {
   Tensors values(program.values.size());
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const StatefulInput& input = program.inputs[i];
     if (input.kind == StatefulInput::parameter || input.kind == StatefulInput::state)
       values[i] = parameters[input.name];
     if (input.kind == StatefulInput::captured)
-      values[i] = draw_input(program, static_cast<int>(i), 0);
+      values[i] = draw_input(program, static_cast<int>(i), 0, device);
     if (input.kind == StatefulInput::captured_view)
       values[i] = slice(values[at(input.base)].detach(), input.begin, input.end);
   }
@@ -136,14 +138,16 @@ Outcome run_functionally(const StatefulProgram& program) {
   })};
 }
 
-Outcome run_as_graph(const StatefulProgram& program, bool passes) {
+Outcome run_as_graph(const StatefulProgram& program, bool passes,
+                     const Device& device = Device::cpu(),
+                     std::optional<memory::Limit> budget = {}) {
   Outcome outcome;
-  const Bytes left;
+  const Bytes left(device);
   {
     Graph graph;
     const Parameters parameters(graph, Seed{program.seed});
     declare(program, parameters);
-    Tensors values = values_before(program, parameters);
+    Tensors values = values_before(program, parameters, device);
     std::vector<std::size_t> feeds;
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
       if (program.inputs[i].kind != StatefulInput::feed) continue;
@@ -162,7 +166,7 @@ Outcome run_as_graph(const StatefulProgram& program, bool passes) {
         refused.emplace(i, error.what());
       }
     }
-    Session session(graph, {.passes = passes});
+    Session session(graph, {.device = device, .budget = budget, .passes = passes});
     session.initialize(parameters);
     outcome.runs = all_runs(program, [&](std::size_t r) {
       const std::vector<bool> needed = program.needed_lines(r);
@@ -173,12 +177,15 @@ Outcome run_as_graph(const StatefulProgram& program, bool passes) {
       Feeds fed;
       FedShapes shapes;
       for (const std::size_t i : feeds) {
-        fed.push_back({values[i], draw_input(program, static_cast<int>(i), static_cast<int>(r))});
+        fed.push_back(
+            {values[i], draw_input(program, static_cast<int>(i), static_cast<int>(r), device)});
         shapes.push_back({values[i], program.values[i].shape});
       }
       Tensors shown = session.run(fetches, fed);
       if (r == 0) {
-        outcome.plan = graph.plan(fetches, shapes, Device::cpu());
+        outcome.plan = graph.plan(fetches, shapes, device, {.budget = budget});
+        if (budget) check_search(graph, fetches, shapes, device);
+        outcome.least_budget = graph.least_budget(fetches, shapes, device);
         outcome.session = session.stats();
       }
       for (std::size_t i = 0; i < program.inputs.size(); ++i)
@@ -384,4 +391,44 @@ TEST_CASE("poisoned memory changes nothing in a random program with state") {
         REQUIRE(same_bits(before.runs[r], again.runs[r]));
     }
   }
+}
+
+TEST_CASE("a random program with state means the same at every budget that it can keep to") {
+  const Device device = own_device_of_pages();
+  int repeating = 0, moving = 0;
+  for (std::uint64_t seed = 40'001; seed <= 40'000 + stateful_count(); ++seed) {
+    StatefulProgram program = draw_stateful_program(seed);
+    program.runs.assign(3, program.runs[0]);
+    INFO(program.to_string());
+    const Outcome free = run_as_graph(program, true, device);
+    if (!free.plan || free.plan->reserved_bytes == free.least_budget) continue;
+    const std::size_t spare = free.plan->reserved_bytes - free.least_budget;
+    for (const std::size_t budget : {free.least_budget, free.least_budget + spare / 2}) {
+      const Outcome fitted = run_as_graph(program, true, device, budget);
+      REQUIRE(fitted.plan);
+      for (std::size_t r = 0; r < program.runs.size(); ++r)
+        REQUIRE(same_bits(free.runs[r], fitted.runs[r]));
+      check_plan(*fitted.plan, fitted.session);
+      REQUIRE(fitted.session.reserved.peak <= budget);
+      repeating += fitted.plan->repeated_nodes > 0;
+      moving += fitted.plan->moved_values > 0;
+    }
+  }
+  const int most = static_cast<int>(stateful_count());
+  CHECK(repeating > most / 8);
+  if (device.runtime().profile().link_bytes_per_us > 0) CHECK(moving > most / 8);
+}
+
+TEST_CASE("the search counts right where a step is repeated for one of its outputs") {
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const Tensor x = graph.placeholder("x", DType::f32, {8, 64, 16});
+  Tensor y = x;
+  Tensors fetches;
+  for (int i = 0; i < 4; ++i) {
+    y = models::Lstm(parameters.scope("layer" + std::to_string(i)), 16, 16)(y).sequence;
+    fetches.push_back(slice(y, 1));  // keeps it, and not what the backward pass reads beside it
+  }
+  fetches.push_back(optim::Sgd({.learning_rate = 0.1}).minimize(mean(square(y)), parameters));
+  check_search(graph, fetches, {{x, {8, 64, 16}}}, Device::cpu());
 }
