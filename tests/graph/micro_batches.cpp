@@ -149,6 +149,19 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("micro-batches add up 16-bit numbers as a sum does", "[row14]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::bf16, {-1, 4096}), total = sum(exp(x) * cos(x));
+  const std::int64_t rows = 700;
+  const FedShapes shapes = {{x, {rows, 4096}}};
+  const std::size_t least = graph.least_budget({total}, shapes, Device::cpu());
+  CHECK(graph.plan({total}, shapes, Device::cpu(), {.budget = least}).micro_batches > 500);
+  Session session(graph, {.budget = least});
+  const Tensor fed = Tensor::zeros({rows, 4096}, DType::bf16, Device::cpu());
+  CHECK(session.run(total, {{x, fed}}).item<float>() == 700 * 4096);
+}
+
 TEST_CASE("what micro-batches would change is not cut, and the Error says why") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 8}),
