@@ -223,6 +223,25 @@ TEST_CASE("a value that comes back twice is not copied back before it is saved",
   CHECK(begins[2] > begins[0]);
 }
 
+TEST_CASE("values of many sizes come back ahead of need within the least budget", "[row14]") {
+  Graph graph;
+  const Parameters params(graph, Seed{1});
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 16});
+  Tensor y = x;
+  for (const std::int64_t width : {40, 13, 31, 9, 22, 45, 17, 28}) {
+    const Parameters own = params.scope("to" + std::to_string(width));
+    y = models::Dense(own, y.size(1), width)(y);
+    y = tanh(models::BatchNorm(own.scope("norm"), width)(y, Phase::training));
+  }
+  const Tensor loss = optim::Sgd().minimize(mean(square(y)), params);
+  const FedShapes shapes = {{x, {1 << 19, 16}}};
+  const Device device = Device::simulated("h200", 8_GiB);
+  const std::size_t least = graph.least_budget({loss}, shapes, device);
+  const memory::Plan plan = graph.plan({loss}, shapes, device, {.budget = least});
+  CHECK(plan.moved_values > 0);
+  CHECK(plan.reserved_bytes == least);
+}
+
 TEST_CASE("a session plans a run anew once slots for other fetches leave it less of the budget",
           "[row14]") {
   Deep deep(24);
