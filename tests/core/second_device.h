@@ -10,6 +10,7 @@ struct SecondDevice {
   bool captures_programs = false;  // feeds and fetches have slots in the arena
   bool grows = true;               // there are addresses to reserve
   std::size_t capacity_bytes = 0;  // 0: the machine's memory
+  bool has_large_blocks = false;   // each of whole pages
 };
 
 // Makes a device of host memory beside Device::cpu(), to test copies between devices and settings
@@ -22,6 +23,7 @@ inline Device make_second_device(const SecondDevice& how = {},
   if (tested.kernels == memory::Kernels::cpu) parts.profile = tested;
   parts.profile.captures_programs = how.captures_programs;
   parts.profile.grows = how.grows;
+  if (how.has_large_blocks) parts.profile.rounding = parts.profile.page_bytes;
   parts.source = source               ? std::move(source)
                  : how.capacity_bytes ? std::make_unique<memory::HostSource>(how.capacity_bytes)
                                       : std::make_unique<memory::HostSource>();

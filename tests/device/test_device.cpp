@@ -13,13 +13,6 @@ namespace {
 
 bool on_cuda_ = false;
 
-Runtime::Parts host_parts(const char* name) {
-  return {.name = name,
-          .profile = Device::cpu().runtime().profile(),
-          .source = std::make_unique<memory::HostSource>(),
-          .backend = detail::make_cpu_backend()};
-}
-
 Runtime::Parts cuda_parts(const char* name) {
   detail::CudaDevice device = detail::open_cuda(0);
   return {.name = name,
@@ -45,13 +38,10 @@ void choose_test_device() {
 bool on_cuda() noexcept { return on_cuda_; }
 bool on_emulated_cuda() noexcept { return on_cuda_ && std::getenv("EBB_CUDA_PART"); }
 
-Device own_test_device() {
-  return on_cuda_ ? Runtime::make(cuda_parts("own")) : make_second_device();
-}
-
-Device own_device_of_pages() {
-  Runtime::Parts parts = on_cuda_ ? cuda_parts("pages") : host_parts("pages");
-  parts.profile.rounding = parts.profile.page_bytes;
+Device own_test_device(bool has_large_blocks) {
+  if (!on_cuda_) return make_second_device({.has_large_blocks = has_large_blocks});
+  Runtime::Parts parts = cuda_parts("own");
+  if (has_large_blocks) parts.profile.rounding = parts.profile.page_bytes;
   return Runtime::make(std::move(parts));
 }
 

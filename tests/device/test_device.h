@@ -20,10 +20,9 @@ inline bool on_gpu() noexcept { return on_cuda() && !on_emulated_cuda(); }
 // and say so.
 inline bool on_host() noexcept { return !on_cuda(); }
 
-// Another device of the kind under test, with nothing on it.
-Device own_test_device();
-// One on which every block takes whole pages, so that budgets bind programs of the smallest values.
-Device own_device_of_pages();
+// Another device of the kind under test, with nothing on it. Large blocks take whole pages each, so
+// that budgets bind programs of the smallest values.
+Device own_test_device(bool has_large_blocks = false);
 
 // Whether the device has pages of a few KiB, as the host has. Tests of figures and limits below the
 // 2 MiB pages of a GPU ask this and are skipped there, in one visible line. (With

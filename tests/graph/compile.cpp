@@ -407,26 +407,18 @@ TEST_CASE("a call that is refused has not happened, and the next goes on") {
   CHECK(leaf.grad().to_vector<float>() == std::vector<float>{1, 1});
 }
 
-TEST_CASE(
-    "an attempt takes back gradients of a compiled step, as eager ones, and keeps its updates",
-    "[row11]") {
+TEST_CASE("a failed attempt takes back gradients of a compiled step and keeps its updates",
+          "[row11]") {
   struct Halted : std::exception {};
   const Tensor leaf = Tensor::full({2}, 3).with_grad(), x = Tensor::full({2}, 1),
                count = Tensor::zeros({}, DType::f32);
   const auto add = compile([&](const Tensor& in) { sum(leaf * in).backward(); });
-  const auto renew = compile([&](const Tensor& in) {
-    leaf.zero_grad();
-    sum(leaf * in).backward();
-  });
-  const auto counts = compile([&](const Tensor& in) {
-    add_assign(count, 1);
-    return dropout(in, 0.5, Phase::training);
-  });
+  const auto renew =
+      compile([&](const Tensor& in) { leaf.zero_grad(), sum(leaf * in).backward(); });
+  const auto counts = compile(
+      [&](const Tensor& in) { return add_assign(count, 1), dropout(in, 0.5, Phase::training); });
   const auto halted = [&](const auto& step) {
-    const auto lines = [&] {
-      step(x);
-      throw Halted();
-    };
+    const auto lines = [&] { step(x), throw Halted(); };
     CHECK_THROWS_AS(attempt(lines), Halted);
   };
   halted(add);
@@ -550,11 +542,7 @@ TEST_CASE("threads take turns in one step, and a step within a step is traced in
   const auto outer = compile([&](const Tensor& x) { return inner(x) + inner(x); });
   // Large enough to be computed by two threads at a time, if they do.
   const Tensor one = Tensor::full({1 << 16}, 1, DType::f32, device);
-  const auto is_torn = [&] {
-    const Tensor made = outer(one);
-    return max(made).item<float>() != min(made).item<float>();
-  };
-  CHECK_FALSE(is_torn());
+  CHECK(outer(one).item<float>({0}) == 5);
   CHECK(traces == 2);
   CHECK(inner.plans() == 0);
   std::vector<std::thread> threads;
@@ -562,7 +550,10 @@ TEST_CASE("threads take turns in one step, and a step within a step is traced in
   const int turns = on_host() ? 300 : 20;
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < turns; ++i) torn += is_torn();
+      for (int i = 0; i < turns; ++i) {
+        const Tensor made = outer(one);
+        torn += max(made).item<float>() != min(made).item<float>();
+      }
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(torn == 0);

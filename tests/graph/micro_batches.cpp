@@ -153,12 +153,11 @@ TEST_CASE("micro-batches add up 16-bit numbers as a sum does", "[row14]") {
   EBB_SKIP_WITH_LARGE_PAGES();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::bf16, {-1, 4096}), total = sum(exp(x) * cos(x));
-  const std::int64_t rows = 700;
-  const FedShapes shapes = {{x, {rows, 4096}}};
+  const FedShapes shapes = {{x, {700, 4096}}};
   const std::size_t least = graph.least_budget({total}, shapes, Device::cpu());
   CHECK(graph.plan({total}, shapes, Device::cpu(), {.budget = least}).micro_batches > 500);
   Session session(graph, {.budget = least});
-  const Tensor fed = Tensor::zeros({rows, 4096}, DType::bf16, Device::cpu());
+  const Tensor fed = Tensor::zeros({700, 4096}, DType::bf16, Device::cpu());
   CHECK(session.run(total, {{x, fed}}).item<float>() == 700 * 4096);
 }
 

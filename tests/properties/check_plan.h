@@ -37,7 +37,7 @@ inline void check_search(const Graph& graph, const Tensors& fetches, const FedSh
   detail::Usage usage;
   detail::measure(timeline, turns, usage);
   // Of a few steps it is the least there is.
-  if (const auto fewer = detail::fit_exhaustively(timeline, usage.peak_bytes - 1))
+  if (const auto fewer = detail::fit_best_first(timeline, usage.peak_bytes - 1))
     REQUIRE(fewer->empty());
   detail::repeat_steps(draft, schedule, timeline, turns);
   detail::find_lifetimes(draft, schedule, true);
