@@ -44,8 +44,11 @@ class BestFirst {
       for (Index s = p; s-- > 0;)
         if ((writes_[s] & useful_[p]) && timeline.can_repeat(s, p)) useful_[p] |= reads_[s];
     }
-    for (Index p = 0; p < timeline.positions(); ++p)
-      room_.push_back(bytes - working_set(timeline, p));
+    for (Index p = 0; p < timeline.positions(); ++p) {
+      const std::size_t least = working_set(timeline, p);
+      if (least > bytes) effort_ = 0;
+      room_.push_back(bytes - least);
+    }
   }
 
   // Nothing if the effort does not suffice.

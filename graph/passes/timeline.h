@@ -113,8 +113,8 @@ class Recomputation {
   std::unique_ptr<Search> search_;
 };
 
-// As fit(), for bytes of no less than any working set, with nearly always the least work there is;
-// moves count in full. Nothing for many values, or where that takes too long.
+// As fit(), with nearly always the least work there is; moves count in full. Nothing for many
+// values, or where that takes too long.
 std::optional<Turns> fit_best_first(const Timeline& timeline, std::size_t bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
