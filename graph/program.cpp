@@ -56,6 +56,7 @@ class Emitter {
     program_.variables = std::move(draft_.variables);
     std::sort(program_.variables.begin(), program_.variables.end());
     program_.made = std::move(draft_.made);
+    program_.slots_on_host = draft_.slots_on_host;
     for (const std::uint32_t variable : program_.variables)
       if (static_cast<std::int64_t>(variable) == draft_.graph->random_state()) count_run(variable);
     return std::move(program_);

@@ -85,6 +85,7 @@ struct Program {
   std::vector<std::size_t> arena_offsets;  // by buffer
   std::vector<ArenaLife> arena_lives;      // sorted by last step
   std::vector<Ref<Node>> made;             // nodes made for this program
+  bool slots_on_host = false;              // all of the session's, also if it touches none
   memory::Plan plan;
 };
 

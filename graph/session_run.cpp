@@ -102,7 +102,7 @@ bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
   if (!most) return true;
   const detail::Program& program = plan.executable.program();
   return device.runtime().profile().in_pages(program.plan.arena_bytes) +
-             variables.reserved_bytes_with(program.variables, program.plan.host_state_bytes > 0) <=
+             variables.reserved_bytes_with(program.variables, program.slots_on_host) <=
          *most;
 }
 
@@ -180,7 +180,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
   Tensors results;
   Plans entered;
   try {
-    if (program.plan.host_state_bytes > 0 && !variables.slots_on_host()) {
+    if (program.slots_on_host && !variables.slots_on_host()) {
       variables.keep_slots_on_host();
       ++moves;
     }

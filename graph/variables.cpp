@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -89,6 +90,10 @@ void SessionVariables::release(const Added& added) noexcept {
   }
   for (const std::uint32_t index : added.parameters.indices)
     looked_at_ = std::min<std::size_t>(looked_at_, index);
+  const auto is_held_there = [&](std::size_t i) { return has_memory(i) && is_on_host(i); };
+  if (std::ranges::any_of(std::views::iota(std::size_t{0}, values_.size()), is_held_there)) return;
+  on_host_ = false;
+  host_pool_.reset();
 }
 
 void SessionVariables::keep_slots_on_host() {
@@ -99,25 +104,26 @@ void SessionVariables::keep_slots_on_host() {
     moved.indices.push_back(i);
     if (std::ranges::find(left, values_[i].block) == left.end()) left.push_back(values_[i].block);
   }
-  const std::vector<Value> before = values_;
+  std::vector<Value> before = values_;
   const std::size_t bytes = std::exchange(slot_bytes_, 0);
   on_host_ = true;
   try {
     if (memory::CachingAllocator* const locked = runtime_.staging())
       host_pool_ = locked->make_pool("session");
     provide(moved);
+    for (const std::uint32_t i : moved.indices) {
+      values_[i].initialized = before[i].initialized;
+      values_[i].torn_by = before[i].torn_by;
+      runtime_.copy(stream_, data(i),
+                    static_cast<const std::byte*>(before[i].block->data()) + before[i].offset,
+                    declaration(i).spec.bytes());
+    }
   } catch (...) {
+    values_ = std::move(before);
     on_host_ = false;
     slot_bytes_ = bytes;
     host_pool_.reset();
     throw;
-  }
-  for (const std::uint32_t i : moved.indices) {
-    values_[i].initialized = before[i].initialized;
-    values_[i].torn_by = before[i].torn_by;
-    runtime_.copy(stream_, data(i),
-                  static_cast<const std::byte*>(before[i].block->data()) + before[i].offset,
-                  declaration(i).spec.bytes());
   }
   for (memory::Block* block : left) pool_.free(block);
   reserved_slot_bytes_ = 0;

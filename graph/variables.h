@@ -36,7 +36,8 @@ class SessionVariables {
   // Allocates every parameter declared so far and these other variables, which then have values.
   // Throws OutOfMemory, and Error if the device fails; nothing has changed then.
   Added allocate(std::span<const std::uint32_t> others = {});
-  // Takes an allocation back, when the operation that needed it has failed.
+  // Takes an allocation back, when the operation that needed it has failed. If no slot is left on
+  // the host, the next ones may lie on the device again.
   void release(const Added& added) noexcept;
   // Forgets all memory: the session's pool is closed.
   void forget() noexcept {
@@ -55,8 +56,8 @@ class SessionVariables {
   // plan counts two segments, but there may be more.
   std::size_t bytes_beyond_plans() const;
 
-  // Moves slots to the host, and lets later ones go there. Throws OutOfMemory; nothing has changed
-  // then.
+  // Moves slots to the host, and lets later ones go there. Throws OutOfMemory, and Error if the
+  // device fails; nothing has changed then.
   void keep_slots_on_host();
   bool slots_on_host() const noexcept { return on_host_; }
   std::size_t host_bytes() const noexcept { return on_host_ ? slot_bytes_ : 0; }

@@ -143,8 +143,8 @@ TEST_CASE("optimizer state that a budget has no room for stays on the host, and 
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 16});
   const Parameters params(graph, Seed{1});
-  const Tensor y = models::Mlp(params, {16, 4096, 64, 16})(x);
-  const Tensor loss = optim::Adam({.learning_rate = 0.01}).minimize(mean(square(y)), params);
+  const Tensor error = mean(square(models::Mlp(params, {16, 4096, 64, 16})(x)));
+  const Tensor loss = optim::Adam({.learning_rate = 0.01}).minimize(error, params);
   const FedShapes shapes{{x, {4, 16}}};
   const Tensor fed = Tensor::from(ramp(64), {4, 16});
   const auto run = [&](Session& session) { return session.run(loss, {{x, fed}}).item<float>(); };
@@ -174,6 +174,8 @@ TEST_CASE("optimizer state that a budget has no room for stays on the host, and 
   device.runtime().allocator().fail_allocation_after(1);  // after the fetch
   CHECK_THROWS_AS(run(session), OutOfMemory);
   device.runtime().allocator().fail_allocation_after(~std::size_t{0});
+  session.value(params.slots()[0].tensor);
+  CHECK(session.memory().page_locked_bytes == 0);
   for (std::size_t i = 0; i < 3; ++i) CHECK(run(session) == right[i]);
   CHECK(session.stats().reserved.peak == plan.reserved_bytes);
   CHECK(session.memory().optimizer_state_bytes == 0);
@@ -190,7 +192,12 @@ TEST_CASE("optimizer state that a budget has no room for stays on the host, and 
     const bool has_room = GENERATE(false, true);
     Session other(graph, {.device = device, .budget = has_room ? budget : least});
     other.restore(file);
-    CHECK(other.memory().optimizer_state_bytes == (has_room ? all.optimizer_state_bytes : 0));
+    const std::size_t on_device = has_room ? all.optimizer_state_bytes : 0;
+    machine->inject(emulated::Fault::copy, has_room ? 3 : 0, 1);
+    CHECK_THROWS_AS(other.run(error, {{x, fed}}), Error);
+    CHECK(other.memory().optimizer_state_bytes == on_device);
+    other.run(error, {{x, fed}});  // has no room beside the state, which it does not read
+    CHECK(other.memory().optimizer_state_bytes == 0);
     for (std::size_t i = 3; i < 6; ++i) CHECK(run(other) == right[i]);
     CHECK(other.memory().optimizer_state_bytes == 0);
     other.save(file);
