@@ -178,13 +178,13 @@ class Session {
   std::size_t plans() const;
   const Device& device() const;
 
-  // Lends the device's memory to others for a while: moves the values of all variables to plain
-  // memory of the host, or to a new file, which resume() and close() remove, and gives everything
-  // back to the device. (On the CPU only a file frees memory: the host's is the same.) Until
-  // resume(), calls that need values throw Error. Waits for a run in progress; a second call does
-  // nothing. The report says what was freed and returned. Throws FileError if the file exists or
-  // cannot be written, and OutOfMemory if the host has no room for the values, with nothing
-  // changed.
+  // Lends the device's memory to others for a while: moves the values of all variables there to
+  // plain memory of the host, or to a new file, which resume() and close() remove, and gives
+  // everything back to the device. (On the CPU only a file frees memory: the host's is the same.
+  // Slots that a budget keeps in page-locked memory stay there.) Until resume(), calls that need
+  // values throw Error. Waits for a run in progress; a second call does nothing. The report says
+  // what was freed and returned. Throws FileError if the file exists or cannot be written, and
+  // OutOfMemory if the host has no room for the values, with nothing changed.
   memory::CloseReport suspend();
   memory::CloseReport suspend(const std::string& file);
   // Brings everything back, at the same addresses if the device can: prepared steps go on as
