@@ -79,7 +79,8 @@ class PreparedSteps;
 //
 // Functions that read or write values throw SessionClosed if the session is closed or moved from,
 // and OutOfMemory if memory runs out. Then every variable, random state included, and the memory
-// held are as before, so that a smaller batch can run at once.
+// held are as before, so that a smaller batch can run at once; slots that a budget has moved to the
+// host stay there.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});

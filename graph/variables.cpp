@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -90,8 +89,7 @@ void SessionVariables::release(const Added& added) noexcept {
   }
   for (const std::uint32_t index : added.parameters.indices)
     looked_at_ = std::min<std::size_t>(looked_at_, index);
-  const auto is_held_there = [&](std::size_t i) { return has_memory(i) && is_on_host(i); };
-  if (std::ranges::any_of(std::views::iota(std::size_t{0}, values_.size()), is_held_there)) return;
+  if (slot_bytes_ > 0) return;
   on_host_ = false;
   host_pool_.reset();
 }
