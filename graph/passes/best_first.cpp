@@ -112,7 +112,7 @@ class BestFirst {
   }
 
   const Timeline::Value& first_of(Values values) const {
-    return *values_[std::countr_zero(values)];
+    return *values_[static_cast<std::size_t>(std::countr_zero(values))];
   }
 
   // Least time to make a value again from what is at hand.
