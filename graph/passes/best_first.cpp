@@ -14,6 +14,7 @@ namespace {
 using Values = std::uint32_t;  // a bit for each value of the arena
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMostMade = 100'000;  // turns: some 50 ms
+constexpr Index kMostSteps = 256;           // a turn looks at all of them
 
 // The A* algorithm over states of a run: the next step of the schedule, and which values are at
 // hand. A turn runs that step, or makes again what later steps need. A value goes only when a turn
@@ -259,7 +260,8 @@ class BestFirst {
 
 std::optional<Turns> fit_best_first(const Timeline& timeline, std::size_t bytes) {
   const auto in_arena = [](const Timeline::Value& value) { return value.bytes > 0; };
-  if (std::ranges::count_if(timeline.values, in_arena) > std::numeric_limits<Values>::digits)
+  if (timeline.positions() > kMostSteps ||
+      std::ranges::count_if(timeline.values, in_arena) > std::numeric_limits<Values>::digits)
     return std::nullopt;
   return BestFirst(timeline, bytes).run();
 }

@@ -114,7 +114,7 @@ class Recomputation {
 };
 
 // As fit(), with nearly always the least work there is; moves count in full. Nothing for many
-// values, or where that takes too long.
+// values or steps, or where that takes too long.
 std::optional<Turns> fit_best_first(const Timeline& timeline, std::size_t bytes);
 
 // Rewrites draft and schedule to run these turns: repeated steps and moves are added to the draft,
