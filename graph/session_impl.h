@@ -125,9 +125,6 @@ class Session::Impl {
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
-  std::optional<std::size_t> budget() const {
-    return memory::least_bytes({options.budget}, device.runtime().capacity_bytes());
-  }
   memory::Breakdown memory();
   std::size_t available() const;  // with the lock held
   memory::CloseReport close();
@@ -140,6 +137,7 @@ class Session::Impl {
   const Graph graph;
   const SessionOptions options;
   Device device;
+  const std::optional<std::size_t> budget;  // in bytes; worked out once, as capacities are slow
   const LentStream stream;
   std::size_t preallocated = 0;  // constant after construction, like all up to `mutex`
   const std::unique_ptr<memory::Pool> pool;

@@ -73,6 +73,9 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
     : graph(graph),
       options(checked(options)),
       device(options.device),
+      budget(options.budget
+                 ? std::optional(options.budget->bytes_of(device.runtime().capacity_bytes()))
+                 : std::nullopt),
       stream(device.runtime()),
       pool(make_pool(options, preallocated)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
@@ -98,12 +101,11 @@ Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor*
 
 // Slots made since a plan, for other fetches, have left it less room.
 bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
-  const std::optional<std::size_t> most = budget();
-  if (!most) return true;
+  if (!budget) return true;
   const detail::Program& program = plan.executable.program();
   return device.runtime().profile().in_pages(program.plan.arena_bytes) +
              variables.reserved_bytes_with(program.variables, program.slots_on_host) <=
-         *most;
+         *budget;
 }
 
 std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
@@ -134,7 +136,7 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program =
       detail::make_program(graph.state(), fetches, fed, device.runtime(),
-                           {.passes = options.passes, .budget = budget(), .variables = &variables});
+                           {.passes = options.passes, .budget = budget, .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});

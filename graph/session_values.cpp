@@ -25,7 +25,7 @@ Session::Impl::OpenVariables::~OpenVariables() {
 
 void Session::Impl::OpenVariables::provide(std::span<const std::uint32_t> indices) {
   detail::SessionVariables& variables = session_->variables;
-  if (const std::optional<std::size_t> budget = session_->budget();
+  if (const std::optional<std::size_t> budget = session_->budget;
       budget && !variables.slots_on_host() && variables.reserved_bytes_with(indices) > *budget &&
       session_->device.runtime().profile().link_bytes_per_us > 0) {
     variables.keep_slots_on_host();
