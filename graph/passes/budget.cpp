@@ -117,6 +117,9 @@ Schedule best_schedule(const Draft& draft, bool passes) {
 
 namespace {
 
+// Larger drafts have no time for another search.
+constexpr std::size_t kMostTwice = 4'000;  // steps
+
 // Makes the draft and its schedule fit an arena: changes the order, or repeats steps and moves
 // values in that order or another. Returns the estimated nanoseconds of a run. If the schedule
 // takes more bytes, none fits, and these are the least that do.
@@ -133,7 +136,8 @@ std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes
       schedule = std::move(best->schedule);
       return nanoseconds;
     }
-    orders = {*reordered, std::move(orders.back())};  // three would take too long
+    if (orders.size() == 2 && draft.steps.size() > kMostTwice) orders.erase(orders.begin());
+    orders.insert(orders.begin(), *reordered);
   }
   struct Way {
     Way(const Schedule& order, Timeline timeline)
@@ -245,11 +249,10 @@ std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Sche
         static_cast<std::int64_t>(1000 * static_cast<double>(slot_traffic_bytes(draft)) /
                                   static_cast<double>(profile.link_bytes_per_us));
     // A second search takes as long as the first: only for what is worth it, or needs none.
-    constexpr std::size_t kMostSearched = 4'000;
     const std::size_t before = held + profile.in_pages(schedule.layout.total_bytes),
                       over = before - budget, saved = held - least_held;
     const bool is_worth_it =
-        saved >= over || (saved >= over / 4 && draft.steps.size() <= kMostSearched);
+        saved >= over || (saved >= over / 4 && draft.steps.size() <= kMostTwice);
     if (best.bytes > budget || (is_worth_it && best.nanoseconds > unfitted + across)) {
       Way other = fit(true);
       other.nanoseconds += across;
