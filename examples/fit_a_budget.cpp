@@ -1,7 +1,8 @@
 // How do I train what does not fit?
 //
-// Give a plan or a session a budget. It computes values again in place of keeping them, or cuts the
-// batch into micro-batches, whichever is estimated to take less time.
+// Give a plan or a session a budget. Its nodes run in another order, values are computed again in
+// place of being kept, or the batch is cut into micro-batches: whatever is estimated to take least
+// time.
 #include <cstdio>
 
 #include "ebb/ebb.h"
