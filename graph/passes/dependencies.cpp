@@ -22,8 +22,11 @@ void add_dependencies(Draft& draft) {
   const auto wait = [&](Index from, Index to) {
     if (from != kNone && from != to) edges.emplace_back(from, to);
   };
+  Index last_stateful = kNone;
   for (Index s = 0; s < draft.steps.size(); ++s) {
     const DraftStep& step = draft.steps[s];
+    if (step.node->op->stateful && step.node->op->updates.empty())
+      wait(std::exchange(last_stateful, s), s);
     const std::span<const DraftOperand> inputs = draft.inputs_of(step);
     for (std::size_t j = 0; j < inputs.size(); ++j) {
       if (inputs[j].value.memory == kNone) continue;

@@ -29,7 +29,8 @@ void simplify(Draft& draft);
 void resolve(Draft& draft);
 
 // Makes the edges. A step waits for the producers of its inputs. An update waits for all reads of
-// versions that it overwrites, and readers of a version for the update that made it.
+// versions that it overwrites, and readers of a version for the update that made it. Stateful
+// operators that update no input run in the order of the program.
 void add_dependencies(Draft& draft);
 
 // Orders steps as in the program, as far as the edges allow, or (improves) with each update of

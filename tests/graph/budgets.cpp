@@ -12,6 +12,7 @@
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/timeline.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/line.h"
 
 using namespace ebb;
@@ -75,6 +76,18 @@ detail::Timeline chain(detail::Index layers) {
                             .droppable = i + 1 < 2 * layers});
   }
   return chain;
+}
+
+std::vector<float>& noted() {
+  static std::vector<float> values;
+  return values;
+}
+
+Status note_first(const KernelContext& c) {
+  const float* x = c.inputs[0].as<const float>();
+  noted().push_back(x[0]);
+  std::copy_n(x, c.inputs[0].elements(), c.outputs[0].as<float>());
+  return {};
 }
 
 }  // namespace
@@ -141,6 +154,25 @@ TEST_CASE("a budget that another order keeps costs no work and no bit, dropout i
     return session.run(y, {{x, rows}}).to_vector<float>();
   };
   CHECK(values(budget) == values(std::nullopt));
+}
+
+TEST_CASE("a budget changes neither number nor order of what a stateful operator does", "[row14]") {
+  static const OpDef note{.name = "note",
+                          .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                          .stateful = true,
+                          .cpu = {note_first},
+                          .cuda = tests::copied<note_first>};
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {many_rows(), 16});
+  Tensors branches;
+  for (int i = 0; i < 4; ++i) branches.push_back(apply_one(note, {x + i}, {}, CallSite::here()));
+  for (Tensor& y : branches) y = apply_one(note, {mean(y) + 8}, {}, CallSite::here());
+  const Tensor y = stack(branches);
+  const FedShapes shapes = {{x, x.shape()}};
+  const std::size_t least = graph.least_budget({y}, shapes, Device::cpu());
+  CHECK(least < graph.plan({y}, shapes, Device::cpu()).reserved_bytes);
+  Session(graph, {.budget = least}).run(y, {{x, Tensor::full(x.shape(), 0)}});
+  CHECK(noted() == std::vector<float>{0, 1, 2, 3, 8, 9, 10, 11});
 }
 
 TEST_CASE("a small program repeats as few steps as an exhaustive search of all runs finds",
