@@ -127,15 +127,18 @@ std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes
   const std::int64_t nanoseconds = nanoseconds_of(draft);
   std::vector<Schedule> orders{order(draft, false, true), order(draft, true, true)};
   if (orders[1].order == orders[0].order) orders.pop_back();
-  std::optional<Fitted> best;
+  Fitted best{draft, schedule};
   if (const std::optional<Schedule> reordered = reorder(draft, schedule)) {
-    best = Fitted{draft, *reordered};
-    find_lifetimes(draft, best->schedule, true);
-    assign_offsets(best->schedule);
-    if (best->schedule.layout.total_bytes <= arena_bytes) {
-      schedule = std::move(best->schedule);
+    Schedule placed = *reordered;
+    find_lifetimes(draft, placed, true);
+    assign_offsets(placed);
+    if (placed.layout.total_bytes <= arena_bytes) {
+      schedule = std::move(placed);
       return nanoseconds;
     }
+    // A placement may take more than the bytes alive at once.
+    if (placed.layout.total_bytes < best.schedule.layout.total_bytes)
+      best.schedule = std::move(placed);
     if (orders.size() == 2 && draft.steps.size() > kMostTwice) orders.erase(orders.begin());
     orders.insert(orders.begin(), *reordered);
   }
@@ -162,20 +165,19 @@ std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes
   for (Way& way : ways) {
     if (moves && way.timeline.restores == 0) continue;
     Fitted least = repeated(draft, way.order, way.timeline, way.recomputation.least());
-    if (!best || least.schedule.layout.total_bytes < best->schedule.layout.total_bytes)
+    if (least.schedule.layout.total_bytes < best.schedule.layout.total_bytes)
       best = std::move(least);
   }
-  if (best->schedule.layout.total_bytes <= arena_bytes)
+  if (best.schedule.layout.total_bytes <= arena_bytes)
     for (Way& way : ways) {
       std::optional<Fitted> fitted =
           fit_order(draft, way.order, way.timeline, way.recomputation, arena_bytes);
-      if (fitted && fitted->nanoseconds < best->nanoseconds) best = std::move(fitted);
+      if (fitted && fitted->nanoseconds < best.nanoseconds) best = std::move(*fitted);
     }
-  overlap_moves(best->draft, best->schedule,
-                std::max(arena_bytes, best->schedule.layout.total_bytes));
-  draft = std::move(best->draft);
-  schedule = std::move(best->schedule);
-  return nanoseconds + best->nanoseconds;
+  overlap_moves(best.draft, best.schedule, std::max(arena_bytes, best.schedule.layout.total_bytes));
+  draft = std::move(best.draft);
+  schedule = std::move(best.schedule);
+  return nanoseconds + best.nanoseconds;
 }
 
 // Puts micro-batches in place of a draft and schedule that fit_arena has made, where only these fit
