@@ -139,8 +139,8 @@ Outcome run_functionally(const StatefulProgram& program) {
 }
 
 Outcome run_as_graph(const StatefulProgram& program, bool passes,
-                     const Device& device = Device::cpu(),
-                     std::optional<memory::Limit> budget = {}) {
+                     const Device& device = Device::cpu(), std::optional<memory::Limit> budget = {},
+                     bool reads_again = false) {
   Outcome outcome;
   const Bytes left(device);
   {
@@ -166,6 +166,12 @@ Outcome run_as_graph(const StatefulProgram& program, bool passes,
         refused.emplace(i, error.what());
       }
     }
+    Tensor again;  // reads all values once more, last first, so that no order lets them go early
+    if (reads_again)
+      for (auto line = program.lines.rbegin(); line != program.lines.rend(); ++line)
+        for (const int v : line->out)
+          if (const Tensor& value = machine[v]; value.defined() && value.dtype() == DType::f32)
+            again = again.defined() ? sum(value) - again : sum(value);
     Session session(graph, {.device = device, .budget = budget, .passes = passes});
     session.initialize(parameters);
     outcome.runs = all_runs(program, [&](std::size_t r) {
@@ -174,6 +180,7 @@ Outcome run_as_graph(const StatefulProgram& program, bool passes,
         if (needed[line]) throw Error(error);
       Tensors fetches;
       for (const int v : program.fetches_of(r)) fetches.push_back(machine[v]);
+      if (again.defined()) fetches.push_back(again);
       Feeds fed;
       FedShapes shapes;
       for (const std::size_t i : feeds) {
@@ -396,15 +403,15 @@ TEST_CASE("poisoned memory changes nothing in a random program with state") {
 TEST_CASE("a random program with state means the same at every budget that it can keep to") {
   const Device device = own_test_device(true);
   std::uint64_t repeating = 0, moving = 0;
-  for (std::uint64_t seed = 40'001; seed <= 40'000 + 2 * stateful_count(); ++seed) {
+  for (std::uint64_t seed = 40'001; seed <= 40'000 + stateful_count() / 5; ++seed) {
     StatefulProgram program = draw_stateful_program(seed);
     program.runs.assign(3, program.runs[0]);
     INFO(program.to_string());
-    const Outcome free = run_as_graph(program, true, device);
+    const Outcome free = run_as_graph(program, true, device, {}, true);
     if (!free.plan || free.plan->reserved_bytes == free.least_budget) continue;
     const std::size_t spare = free.plan->reserved_bytes - free.least_budget;
     for (const std::size_t budget : {free.least_budget, free.least_budget + spare / 2}) {
-      const Outcome fitted = run_as_graph(program, true, device, budget);
+      const Outcome fitted = run_as_graph(program, true, device, budget, true);
       REQUIRE(fitted.plan);
       for (std::size_t r = 0; r < program.runs.size(); ++r)
         REQUIRE(same_bits(free.runs[r], fitted.runs[r]));
@@ -414,9 +421,8 @@ TEST_CASE("a random program with state means the same at every budget that it ca
       moving += fitted.plan->moved_values > 0;
     }
   }
-  // To most, another order or optimizer state on the host suffices.
-  CHECK(repeating > 2);
-  if (device.runtime().profile().link_bytes_per_us > 0) CHECK(moving > 0);
+  CHECK(repeating > stateful_count() / 8);
+  if (device.runtime().profile().link_bytes_per_us > 0) CHECK(moving > stateful_count() / 8);
 }
 
 TEST_CASE("the search counts right where a step is repeated for one of its outputs") {
