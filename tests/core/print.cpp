@@ -104,6 +104,13 @@ TEST_CASE("plans, predictions and gradient checks are printed in lines of figure
   CHECK(plan.starts_with("peak                    2.0 MiB\n"));
   CHECK(plan.find("\narena                   2.0 MiB\n") != plan.npos);
   CHECK(plan.find("\nmost at") != plan.npos);
+  memory::Plan bounded;
+  bounded.unbudgeted_bytes = bounded.host_state_bytes = 1024;
+  bounded.is_reordered = true;
+  bounded.page_locked_bytes = 2048;
+  const std::string text = printed(bounded);
+  CHECK(text.find("\norder of nodes          changed\n") != text.npos);
+  CHECK(text.ends_with("\n  optimizer state       1.0 KiB\n  page-locked           2.0 KiB"));
   const auto make = [](Device device) { Tensor::zeros({1 << 18}, DType::f32, device); };
   const std::string large = printed(memory::predict(Device::simulated("cpu", 1 << 30), make)),
                     small = printed(memory::predict(Device::simulated("cpu", 1 << 19), make));

@@ -276,6 +276,19 @@ TEST_CASE("values of many sizes come back ahead of need within the least budget"
   CHECK(plan.reserved_bytes == least);
 }
 
+TEST_CASE("micro-batches keep to a budget with optimizer state on the host", "[row14]") {
+  Graph graph;
+  const Parameters params(graph, Seed{1});
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 16});
+  const Tensor y = models::Mlp(params, {16, 1 << 16, 16})(x);
+  const Tensors step = {optim::Adam().minimize(mean(square(y)), params)};
+  const Device device = Device::simulated("h200", 8_GiB);
+  const std::size_t least = graph.least_budget(step, {{x, {64, 16}}}, device);
+  const memory::Plan plan = graph.plan(step, {{x, {64, 16}}}, device, {.budget = least});
+  CHECK(plan.micro_batches > 1);
+  CHECK(plan.host_state_bytes > 0);
+}
+
 TEST_CASE("a session plans a run anew once slots for other fetches leave it less of the budget",
           "[row14]") {
   Deep deep(24);
