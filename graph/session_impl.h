@@ -158,6 +158,10 @@ class Session::Impl {
     ~Suspended();              // removes the file
   };
   std::unique_ptr<Suspended> suspended;
+  void keep_slots_on_host() {
+    variables.keep_slots_on_host();
+    ++moves;
+  }
   std::uint64_t moves = 0;  // times that variables may have moved: by a resume, or to the host
 
  private:

@@ -182,10 +182,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
   Tensors results;
   Plans entered;
   try {
-    if (program.slots_on_host && !variables.slots_on_host()) {
-      variables.keep_slots_on_host();
-      ++moves;
-    }
+    if (program.slots_on_host && !variables.slots_on_host()) keep_slots_on_host();
     if (!plan->has_variables) added = variables.allocate(program.variables);
     executable.check(variables);
     if (std::exchange(plan->moves, moves) != moves) executable.unbind();

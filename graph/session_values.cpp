@@ -25,14 +25,12 @@ Session::Impl::OpenVariables::~OpenVariables() {
 
 void Session::Impl::OpenVariables::provide(std::span<const std::uint32_t> indices) {
   detail::SessionVariables& variables = session_->variables;
-  if (const std::optional<std::size_t> budget = session_->budget;
-      budget && !variables.slots_on_host() && variables.reserved_bytes_with(indices) > *budget &&
-      session_->device.runtime().profile().link_bytes_per_us > 0) {
-    variables.keep_slots_on_host();
-    ++session_->moves;
-  }
+  if (session_->budget && !variables.slots_on_host() &&
+      variables.reserved_bytes_with(indices) > *session_->budget &&
+      session_->device.runtime().profile().link_bytes_per_us > 0)
+    session_->keep_slots_on_host();
   added_.emplace_back();
-  added_.back() = session_->variables.allocate(indices);
+  added_.back() = variables.allocate(indices);
 }
 
 std::size_t Session::Impl::variable_index(const Tensor& variable, const char* what) const {

@@ -250,7 +250,8 @@ std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Sche
     const auto across =
         static_cast<std::int64_t>(1000 * static_cast<double>(slot_traffic_bytes(draft)) /
                                   static_cast<double>(profile.link_bytes_per_us));
-    // A second search takes as long as the first: only for what is worth it, or needs none.
+    // If slots free all that is too much, no second search is needed; for a quarter of it, one is
+    // worth its time.
     const std::size_t before = held + profile.in_pages(schedule.layout.total_bytes),
                       over = before - budget, saved = held - least_held;
     const bool is_worth_it =
