@@ -187,7 +187,7 @@ struct TrainingProgram {
   }
 
   // Planning for the least budget takes longer than the program.
-  bool takes_budgets() const noexcept { return seed % 6 == 0; }
+  bool takes_budgets() const noexcept { return seed % 12 == 0; }
 
   std::uint64_t seed;
   std::int64_t batch, smaller_batch, in;
@@ -292,9 +292,10 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
 
     if (!program.takes_budgets()) continue;
     const std::size_t least = graph.least_budget, most = graph.plan.reserved_bytes;
+    REQUIRE(least <= most);
     // Of micro-batches. Gradients of 16 bits may be too small for their dtype.
     const double tolerance = program.dtype == DType::f32 ? 1e-6 : 0.5;
-    for (const std::size_t budget : {least, least + (std::max(most, least) - least) / 3}) {
+    for (const std::size_t budget : {least, least + (most - least) / 3}) {
       const Trained fitted = train(program, cpu, InMode::graph, true, budget);
       const bool is_cut = fitted.plan.micro_batches > 1;
       REQUIRE((is_cut ? distance(graph.values, fitted.values) <= tolerance
@@ -316,8 +317,8 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
   }
   if (!has_small_pages(__FILE__, __LINE__)) return;
   CHECK(repeated_nodes > program_count() / 15);
-  CHECK(cut_programs > program_count() / 60);
-  if (cpu.runtime().profile().link_bytes_per_us > 0) CHECK(moved_values > program_count() / 6);
+  CHECK(cut_programs > program_count() / 120);
+  if (cpu.runtime().profile().link_bytes_per_us > 0) CHECK(moved_values > 0);
 }
 
 }  // namespace ebb::tests
