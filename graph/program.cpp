@@ -150,14 +150,16 @@ class Emitter {
 };
 
 [[noreturn]] void refuse_budget(const char* what, std::size_t budget, std::size_t held,
-                                std::size_t least, const std::string& why) {
+                                bool slots_on_host, std::size_t least, const std::string& why) {
   using memory::format_bytes;
-  refuse(what, "no plan keeps to a budget of " + format_bytes(budget) +
-                   (held == 0 ? ":"
-                              : ": parameters and slots take " + format_bytes(held) +
-                                    (held > budget ? "," : " of it,") + " and") +
-                   " the least budget with which these fetches and shapes run is " +
-                   format_bytes(least) + " (" + std::to_string(least) + " bytes)" + why);
+  refuse(what,
+         "no plan keeps to a budget of " + format_bytes(budget) +
+             (held == 0 ? ":"
+                        : std::string(slots_on_host ? ": parameters take "
+                                                    : ": parameters and slots take ") +
+                              format_bytes(held) + (held > budget ? "," : " of it,") + " and") +
+             " the least budget with which these fetches and shapes run is " + format_bytes(least) +
+             " (" + std::to_string(least) + " bytes)" + why);
 }
 
 }  // namespace
@@ -203,7 +205,7 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
     }
     const std::size_t least = reserved();
     if (least > budget && !options.least)
-      refuse_budget(options.what, budget, held_by(draft), least,
+      refuse_budget(options.what, budget, held_by(draft), draft.slots_on_host, least,
                     !options.passes  ? "; with passes off nothing is made to fit"
                     : rows.can_cut() ? ""
                                      : "; micro-batches are not possible: " + rows.reason());
