@@ -240,6 +240,11 @@ bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
   return true;
 }
 
+std::shared_ptr<EventLog> CachingAllocator::recorder() const noexcept {
+  const Guard guard(state_->lock);
+  return state_->recorder;
+}
+
 void CachingAllocator::set_call_log(std::shared_ptr<CallLog> log) {
   const Guard guard(state_->lock);
   std::swap(state_->call_log, log);

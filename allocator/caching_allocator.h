@@ -85,6 +85,8 @@ class CachingAllocator {
   /// Sets the log that records every event from now on, pools included; null ends it. Returns false
   /// and changes nothing if another log is recording.
   bool set_recorder(std::shared_ptr<EventLog> log);
+  /// The log that records; null without one.
+  std::shared_ptr<EventLog> recorder() const noexcept;
 
   /// Sets the log that gets every call from now on, pools included; null ends it. Nothing may be
   /// allocated meanwhile.

@@ -26,12 +26,14 @@ constexpr const char* name(Category category) noexcept {
   return names[static_cast<std::size_t>(category)];
 }
 
-/// Operator and user's source line that asked for a block. The strings are never copied, so they
-/// must outlive every block: literals, operator definitions, __builtin_FILE().
+/// Operator, user's source line and layer of the model that asked for a block. The strings are
+/// never copied, so they must outlive every block: literals, operator definitions,
+/// __builtin_FILE(), interned names.
 struct Tag {
   const char* operator_name = "";
   const char* file = "";
   unsigned line = 0;
+  const char* layer = "";  ///< scope of Parameters: "encoder.3.attention"; empty outside of models
 };
 
 }  // namespace ebb::memory

@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/simulation.h"
+#include "ebb/core/memory/recording.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb::memory {
@@ -17,9 +19,15 @@ void Comparison::measure(std::string name, const Program& program, const Predict
   result.name = std::move(name);
   const auto run = [&](const Device& device) {
     const ebb::detail::SimulationScope simulation(device, options.values);
+    std::optional<Recording> recording;
+    if (device == device_) recording.emplace(device);
     Marks marks(device);
     const auto start = std::chrono::steady_clock::now();
     program(device, marks);
+    if (recording) {
+      recording->mark("end");
+      result.log = recording->log();
+    }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     result.seconds = took.count();
     result.losses = marks.losses();

@@ -1,8 +1,10 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "ebb/allocator/event_log.h"
 #include "ebb/core/memory/marks.h"
 #include "ebb/core/memory/predict.h"
 
@@ -17,6 +19,7 @@ struct Measurement {
   std::vector<ReadLine> reads;  // values that the prediction gave, as in Prediction::reads
   std::vector<double> losses;   // of each step of the real run; empty on a simulated device
   double seconds = 0;           // duration of the real run
+  std::shared_ptr<const EventLog> log = {};  // events and marks of the run on the device
 };
 
 // Lays the memory of programs side by side, predicted and measured.
@@ -42,8 +45,8 @@ class Comparison {
 
   // Runs the program on the device's twin for the prediction, then on the device; a simulated
   // device gets only the second run. Options are those of predict(). The program uses the device it
-  // is given. Anything it leaves allocated counts as held at its end. Throws the program's
-  // exception; nothing is added then.
+  // is given. Anything it leaves allocated counts as held at its end. Throws Error if the device is
+  // being recorded already, and the program's exceptions; nothing is added then.
   void measure(std::string name, const Program& program, const PredictOptions& options = {});
 
   const Device& device() const noexcept { return device_; }

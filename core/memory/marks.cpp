@@ -28,7 +28,10 @@ std::size_t Footprint::at(const std::string& moment) const {
 }
 
 Marks::Marks(const Device& device)
-    : device_(device), before_(after_release(device)), peak_(device) {
+    : device_(device),
+      log_(device.runtime().allocator().recorder()),
+      before_(after_release(device)),
+      peak_(device) {
   since_mark_.emplace(device_);
 }
 
@@ -43,6 +46,7 @@ void Marks::operator()(std::string_view moment) {
   if (place == moments.end())
     place = moments.insert(place, {std::string(moment), 0, footprint_.steps == 0});
   place->bytes = held();
+  if (log_) log_->mark(moment);
   since_mark_.emplace(device_);
 }
 
@@ -53,6 +57,7 @@ void Marks::step(const Tensor& loss, CallSite site) {
   footprint_.step_peak_bytes =
       std::max(footprint_.step_peak_bytes, above(since_mark_->bytes(), before_.allocated.current));
   footprint_.held_between_steps_bytes = held();
+  if (log_) log_->step();
   since_mark_.emplace(device_);
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ebb/allocator/event_log.h"
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/tensor/tensor.h"
@@ -39,7 +41,8 @@ struct Footprint {
   std::size_t at(const std::string& moment) const;
 };
 
-// Marks that a program sets while its memory is measured. Used by one thread at a time.
+// Marks that a program sets while its memory is measured; a recording of the device gets them too.
+// Used by one thread at a time.
 class Marks {
  public:
   // Releases the cache of `device` and starts measuring.
@@ -63,6 +66,7 @@ class Marks {
   std::size_t held() const noexcept;
 
   const Device device_;
+  const std::shared_ptr<EventLog> log_;  // of the device's recording, or null
   const Stats before_;
   const PeakScope peak_;
   std::optional<PeakScope> since_mark_;

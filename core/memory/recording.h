@@ -70,6 +70,9 @@ class Recording {
   // "allocate" and "map" add, "free" and "unmap" subtract.
   void write_json(const std::string& path) const;
 
+  // For the library's own reports: the events, which outlive the recording.
+  std::shared_ptr<const EventLog> log() const noexcept { return log_; }
+
  private:
   const Device device_;
   const std::shared_ptr<EventLog> log_;
