@@ -31,6 +31,7 @@ void Comparison::measure(std::string name, const Program& program, const Predict
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     result.seconds = took.count();
     result.losses = marks.losses();
+    result.plans = marks.plans();
     if (device.is_simulated()) {
       result.fits = device.runtime().fits();
       result.reads = simulation.reads();

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct Measurement {
   std::vector<ReadLine> reads;  // values that the prediction gave, as in Prediction::reads
   std::vector<double> losses;   // of each step of the real run; empty on a simulated device
   double seconds = 0;           // duration of the real run
+  std::vector<Plan> plans;      // as marked, of the run on the device
   std::shared_ptr<const EventLog> log = {};  // events and marks of the run on the device
 };
 
@@ -58,6 +60,11 @@ class Comparison {
   // {"device", "capacity_bytes", "simulated", "programs": [{"name", "seconds", "fits", "losses",
   // "predicted": {...}, "measured": {...}}]}; "measured" is null on a simulated device.
   std::string json() const;
+  // Writes the page described at Recording::write_html(): all programs on one axis of steps, with
+  // predictions and plans, and those of other comparisons after them. Throws FileError.
+  void write_html(
+      const std::string& path,
+      std::initializer_list<std::reference_wrapper<const Comparison>> beside = {}) const;
 
  private:
   const Device device_;

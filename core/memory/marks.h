@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ebb/allocator/event_log.h"
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/allocator/statistics.h"
+#include "ebb/core/memory/plan.h"
 #include "ebb/core/tensor/tensor.h"
 
 namespace ebb::memory {
@@ -57,8 +59,12 @@ class Marks {
   // Error like Tensor::item, with the caller's line.
   void step(const Tensor& loss, CallSite site = CallSite::here());
 
+  // Shows a plan on the page of the comparison: its peak as a line and, with details, its buffers.
+  void plan(Plan plan) { plans_.push_back(std::move(plan)); }
+
   // Losses of the steps so far; empty on a simulated device.
   const std::vector<double>& losses() const noexcept { return losses_; }
+  const std::vector<Plan>& plans() const noexcept { return plans_; }
   // Returns the program's footprint after its end. Releases the cache.
   Footprint finish();
 
@@ -72,6 +78,7 @@ class Marks {
   std::optional<PeakScope> since_mark_;
   Footprint footprint_;
   std::vector<double> losses_;
+  std::vector<Plan> plans_;
 };
 
 }  // namespace ebb::memory

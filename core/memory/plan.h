@@ -96,6 +96,10 @@ struct Plan {
   // The steps in their order, with the bytes alive at each, and the buffers with their places.
   // Nodes that run again are marked. Throws Error for a plan without details.
   std::string describe(CallSite site = CallSite::here()) const;
+  // The page described at Recording::write_html(), of this plan alone: each buffer in its place of
+  // the arena over the steps that it lives for, and where the arena is above its bound. Throws
+  // FileError; without details it has the figures alone.
+  void write_html(const std::string& path) const;
   // The same as a graph for Graphviz: `dot -Tsvg plan.dot`. Steps are boxes in their order, filled
   // if they run again; values are edges with their buffers. Throws Error for a plan without
   // details, and FileError.

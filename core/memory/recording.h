@@ -70,6 +70,13 @@ class Recording {
   // "allocate" and "map" add, "free" and "unmap" subtract.
   void write_json(const std::string& path) const;
 
+  // Writes the page: a file that opens in any browser and loads nothing else. It shows the bytes
+  // held over the steps by category, each step's blocks in their places, who held the peak, and
+  // which moments held more than others. At most about 5 MB: spans of steps that repeat others are
+  // written once, and blocks of the rarest are left out where all do not fit. Totals and peaks are
+  // exact. Replaces a file of that name as a whole or not at all. Throws FileError.
+  void write_html(const std::string& path) const;
+
   // For the library's own reports: the events, which outlive the recording.
   std::shared_ptr<const EventLog> log() const noexcept { return log_; }
 

@@ -262,6 +262,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
                                            "or MNIST's files IMAGES,LABELS)")
       ->type_name("FILE");
   app.add_option("--json", options.json, "Write the figures there")->type_name("FILE");
+  app.add_option("--report", options.report, "Write a page there that shows the memory (HTML)")
+      ->type_name("FILE");
   if (!program.compares)
     add_files(app, options, "Save the run there after each epoch",
               "Go on with the run saved there, up to --epochs");
@@ -284,6 +286,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
   check_input("--data", options.data.substr(0, comma));
   if (comma != std::string::npos) check_input("--data", options.data.substr(comma + 1));
   if (!options.json.empty()) check_output("--json", options.json);
+  if (!options.report.empty()) check_output("--report", options.report);
   check_files(options);
   return options;
 }

@@ -82,7 +82,8 @@ struct Options : Arguments {
   std::int64_t length = 48;  // values of the series in each LSTM window
   std::uint64_t seed = 7;
   std::string data = {};
-  std::string json = {};  // file for the figures; "": none
+  std::string json = {};    // file for the figures; "": none
+  std::string report = {};  // file for the page; "": none
   double learning_rate = 0;
 
   std::int64_t micro_batch() const noexcept { return batch / accumulate; }

@@ -76,11 +76,12 @@ void print_baselines(const Problem& problem) {
     std::printf("  beside %s: %.4f\n", baseline.name.c_str(), baseline.metric);
 }
 
-Trainings measure_all(memory::Comparison& comparison, const Problem& problem, Options options) {
+Trainings measure_all(memory::Comparison& comparison, const Problem& problem, Options options,
+                      const std::string& variant = {}) {
   Trainings trainings;
   for (std::size_t i = 0; i < kModes.size(); ++i) {
     options.mode = kModes[i];
-    trainings[i] = measure(comparison, problem, options);
+    trainings[i] = measure(comparison, problem, options, false, variant);
   }
   return trainings;
 }
@@ -146,6 +147,7 @@ void train_and_report(const Options& given) {
   std::printf("\n");
   comparison.print();
   write_json(options.json, to_json(options, training, comparison.results()[0]));
+  if (!options.report.empty()) comparison.write_html(options.report);
   require_fit(comparison);
 }
 
@@ -165,7 +167,8 @@ void compare_and_report(const Options& given) {
   if (options.accumulate > 1 && !options.accumulates_to_fit) {
     Options once = options;
     once.epochs = 1;  // its steps are all alike
-    measure_all(accumulated, problem, once);
+    measure_all(accumulated, problem, once,
+                ", " + std::to_string(options.accumulate) + " micro-batches");
     print_accumulation(options, comparison, accumulated);
   }
 
@@ -173,6 +176,7 @@ void compare_and_report(const Options& given) {
   for (std::size_t i = 0; i < kModes.size(); ++i)
     json[name(kModes[i])] = to_json(options, trainings[i], comparison.results()[i]);
   write_json(options.json, json);
+  if (!options.report.empty()) comparison.write_html(options.report, {accumulated});
   require_fit(comparison);
   require_fit(accumulated);
 }

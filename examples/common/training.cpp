@@ -333,11 +333,11 @@ Training train_as_graph(const Run& run) {
   const Tensor rest = updates.leaves_rest() ? updates.flush(params) : Tensor();
 
   SessionFigures figures;
-  figures.planned_peak_bytes =
-      graph
-          .plan({train}, {{x, batch_of(inputs, run.rows())}, {y, batch_of(targets, run.rows())}},
-                run.here)
-          .peak_bytes;
+  memory::Plan plan =
+      graph.plan({train}, {{x, batch_of(inputs, run.rows())}, {y, batch_of(targets, run.rows())}},
+                 run.here, {.details = !options.report.empty()});
+  figures.planned_peak_bytes = plan.peak_bytes;
+  run.mark.plan(std::move(plan));
   Session session(graph, {.device = run.here});
   session.initialize(params);
   PreparedStep step = session.prepare(train, {x, y});
@@ -430,9 +430,9 @@ Options fitted(const Problem& problem, Options options, std::span<const Mode> mo
 }
 
 Training measure(memory::Comparison& comparison, const Problem& problem, const Options& options,
-                 bool prints_epochs) {
+                 bool prints_epochs, const std::string& variant) {
   Training training;
-  comparison.measure(name(options.mode), [&](Device here, memory::Marks& mark) {
+  comparison.measure(name(options.mode) + variant, [&](Device here, memory::Marks& mark) {
     const Run run{problem, options, here, mark, prints_epochs && here == options.device};
     if (!run.predicts()) memory::reset_peaks(here);  // the status line shows one
     if (options.memory_limit)  // on top of the bytes held, on the CPU the data

@@ -71,10 +71,12 @@ Options fitted(const Problem& problem, Options options, std::span<const Mode> mo
 // Name of the moment that all modes mark after the last epoch.
 inline constexpr const char* kTrained = "after training";
 
-// Trains in the mode of the options, for the comparison: first on the twin of its device, then on
-// the device. Returns the training of the second run; on a simulated device there is only one. A
-// memory limit of the options applies to the device from then on.
+// Trains in the mode of the options, for the comparison, whose name of it is the mode's and
+// `variant`: first on the twin of its device, then on the device. Returns the training of the
+// second run; on a simulated device there is only one. A memory limit of the options applies to the
+// device from then on.
 Training measure(ebb::memory::Comparison& comparison, const Problem& problem,
-                 const Options& options, bool prints_epochs = false);
+                 const Options& options, bool prints_epochs = false,
+                 const std::string& variant = {});
 
 }  // namespace examples

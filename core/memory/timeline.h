@@ -1,0 +1,61 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ebb/allocator/event_log.h"
+
+namespace ebb::memory::detail {
+
+// A recording, packed for the page. Its spans between two marks or steps mostly repeat each other
+// event by event, since the allocator places equal requests alike: each different one is kept once.
+struct Timeline {
+  // Rows of Held: the bytes of each category, then the reserved bytes.
+  static constexpr std::size_t kRow = kCategoryCount + 1;
+  using Row = std::array<std::int64_t, kRow>;
+
+  // A piece of memory that came and went as a whole: a block, a part of a block of several
+  // categories, or a mapped range, whose category is kCategoryCount.
+  struct Piece {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+    std::uint8_t category = 0;
+    std::uint32_t tag = 0;  // in tags
+    auto operator<=>(const Piece&) const = default;
+  };
+  // Code of an event: 4 x piece, + 1 if it goes, + 2 if the next event happens at the same moment.
+  using Code = std::int64_t;
+  static constexpr Code kGoes = 1, kJoined = 2, kPiece = 4;
+
+  struct Pattern {
+    std::vector<Code> codes;
+    // With `is_thinned`, the codes are only of pieces that outlive the span or were there before
+    // it.
+    bool is_thinned = false;
+    Row peak{};  // most allocated bytes and their split, above the span's beginning;
+                 // the last column has the most reserved bytes
+    std::size_t peak_events = 0;  // codes up to that moment
+    std::size_t events = 0;       // before thinning
+  };
+  struct Span {
+    std::size_t pattern = 0;
+    std::int64_t name = -1;  // in names: the mark that ended it; -1: a step
+    std::int64_t nanoseconds = 0;
+  };
+
+  Row before{};
+  std::size_t dropped = 0;
+  std::vector<Tag> tags;
+  std::vector<std::string> names;
+  std::vector<Piece> pieces;
+  std::vector<Pattern> patterns;
+  std::vector<Span> spans;
+};
+
+// Packs events into about `most_bytes` of the page's text. What does not fit is thinned, first the
+// spans that repeat least; the one with the peak, the last and the first go last of all. Peaks and
+// held bytes stay exact.
+Timeline pack(const EventLog::Reading& reading, std::size_t most_bytes);
+
+}  // namespace ebb::memory::detail
