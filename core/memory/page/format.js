@@ -1,0 +1,77 @@
+"use strict";
+// Text and elements.
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+// "10.0 MiB", as ebb's tables have it.
+function bytesText(bytes) {
+  let unit = 0, value = Math.abs(bytes);
+  while (value >= 1023.95 && unit < units.length - 1) value /= 1024, ++unit;
+  return (bytes < 0 ? "-" : "") + (unit ? value.toFixed(1) : value) + " " + units[unit];
+}
+
+function changeText(bytes) { return (bytes > 0 ? "+" : "") + bytesText(bytes); }
+
+function exactText(bytes) { return bytes.toLocaleString("en-US") + " bytes"; }
+
+function timeText(nanoseconds) {
+  const digits = nanoseconds < 1e4 ? [nanoseconds, "ns"] : nanoseconds < 1e7 ? [nanoseconds / 1e3, "µs"]
+    : nanoseconds < 1e10 ? [nanoseconds / 1e6, "ms"] : [nanoseconds / 1e9, "s"];
+  return digits[0].toFixed(digits[1] === "ns" ? 0 : 1) + " " + digits[1];
+}
+
+function words(name) { return name.replaceAll("_", " "); }
+
+// The last folder and the name of a file, and the line.
+function lineText(tag) {
+  return tag.file ? tag.file.split("/").slice(-2).join("/") + ":" + tag.line : "";
+}
+
+function tagText(tag) {
+  return [tag.operator || "unnamed", tag.layer, lineText(tag)].filter(Boolean).join(" · ");
+}
+
+// element("p", {class: "note"}, "text", child): names are texts, never markup.
+function element(name, attributes = {}, ...children) {
+  const svg = ["svg", "g", "rect", "text", "title"].includes(name);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes))
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
+  made.append(...children);
+  return made;
+}
+
+// Rows of texts; a number's column is on the right. The first row is the heading.
+function table(rows, attributes = {}) {
+  const line = (cells, kind) => element("tr", {}, ...cells.map((cell) => cell instanceof Node
+    ? element(kind, {}, cell) : element(kind, {class: /^[+-]?[\d–]/.test(cell) && "number"}, cell)));
+  return element("div", {class: "scrolls"}, element("table", attributes, element("thead", {}, line(rows[0], "th")),
+    element("tbody", {}, ...rows.slice(1).map((row) => line(row, "td")))));
+}
+
+function section(title, note, ...children) {
+  return element("section", {}, element("h2", {}, title), note ? element("p", {class: "note"}, note) : "", ...children);
+}
+
+// A row of buttons of which one is pressed. choose(index) is called for each press.
+function choice(label, names, choose) {
+  const buttons = names.map((name, i) => element("button", {type: "button", "aria-pressed": i === 0, onclick: () => press(i)}, name));
+  const press = (i) => {
+    buttons.forEach((button, j) => button.setAttribute("aria-pressed", i === j));
+    choose(i);
+  };
+  return element("div", {class: "choice", role: "group", "aria-label": label}, label + ": ", ...buttons);
+}
+
+function style(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
+
+function categoryColour(category) { return style("--category-" + category); }
+
+// One of a few colours by text: equal texts have equal ones.
+function textColour(text) {
+  if (!text) return style("--quiet");
+  let hash = 0;
+  for (const c of text) hash = (31 * hash + c.charCodeAt(0)) >>> 0;
+  return `hsl(${hash % 360} 50% ${style("--dark") === "1" ? 60 : 45}%)`;
+}

@@ -1,0 +1,57 @@
+// The page, from its data.
+
+const report = JSON.parse(document.getElementById("data").textContent), categories = report.categories;
+
+function buildPage() {
+  const runs = report.runs.map((data) => new Run(data)), recorded = runs.filter((run) => run.spans.length);
+  const page = document.getElementById("page"), later = [];
+  document.title = report.title;
+  const about = [report.device && `Device ${report.device}`, report.capacity_bytes && `${bytesText(report.capacity_bytes)} of memory`,
+                 report.device && (report.limit_bytes ? `limit ${bytesText(report.limit_bytes)}` : "no limit")].filter(Boolean).join(", ");
+  const lost = runs.filter((run) => run.dropped).map((run) => `${run.name} lost its ${run.dropped} oldest events`).join("; ");
+  page.replaceChildren(element("header", {}, element("h1", {}, report.title), element("p", {class: "note"}, [about, lost].filter(Boolean).join(". "))));
+  if (recorded.length) {
+    const isRelative = report.runs.some((run) => run.is_relative);
+    page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figuresNode(recorded)));
+    const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = element("div"), chosen = element("p", {class: "chosen"});
+    const pick = (run, span, events) => {
+      chosen.textContent = `${run.name}, ${spanText(span)}` + (events === span.pattern.peak_events ? ", at its peak" : `, after event ${events} of ${span.pattern.events}`);
+      blocks.show(barsOfSpan(run, span));
+      flame.show(run.holdersAt(span, events));
+      ranges.replaceChildren(rangesNode(run, span, events));
+    };
+    const timelines = new Timelines(recorded, report.limit_bytes, categories, pick);
+    page.append(section("Over the steps", "Drag to zoom, double-click for the whole run, click a moment to see its blocks below. Keys: ← → step by step, " +
+      "with Shift event by event, + − zoom, p the peak, Enter shows the moment below.", timelines.node));
+    later.push(() => timelines.draw());
+    const peak = recorded.reduce((a, b) => (b.peak.allocated > a.peak.allocated ? b : a));
+    const pickers = element("div", {class: "choice"}, "peak of: ", ...recorded.map((run) =>
+      element("button", {type: "button", onclick: () => pick(run, run.peak.span, run.peak.events)}, run.name)));
+    page.append(section("One moment", null, pickers, chosen,
+      element("h3", {}, "Blocks, each in its place from birth to death"), blocks.node,
+      element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges));
+    later.push(() => pick(peak, peak.peak.span, peak.peak.events));
+  }
+  for (const run of runs)
+    for (const plan of run.plans) {
+      const parts = [planNode(plan)];
+      if (plan.steps.length) {
+        const blocks = new Blocks(`Buffers of the plan of ${run.name}`);
+        parts.push(element("h3", {}, "Buffers in the arena, over the plan's steps"), blocks.node);
+        later.push(() => blocks.show(barsOfPlan(plan)));
+      }
+      page.append(section(runs.length > 1 ? `Plan of ${run.name}` : "Plan", null, ...parts));
+    }
+  const stepped = recorded.filter((run) => run.steps);
+  if (stepped.length > 1) {
+    const [node, draw] = savingsNode(stepped);
+    page.append(section("What each way saves", "The most in a step, and the bytes in use over one step.", node));
+    later.push(draw);
+  }
+  if (recorded.length) page.append(section("Two moments", "What grew between them, by line.", differenceNode(recorded)));
+  for (const each of later) each();
+}
+
+buildPage();
+// Canvases take their colours when they are drawn.
+for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", buildPage);

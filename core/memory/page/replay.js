@@ -1,0 +1,197 @@
+// The state of a run's memory at any moment. A moment is a span of the run and a number of its events.
+
+const kCategories = 7, kReserved = 7;
+
+function allocatedOf(row) {
+  let sum = 0;
+  for (let i = 0; i < kCategories; ++i) sum += row[i];
+  return sum;
+}
+
+class Run {
+  constructor(data) {
+    this.name = data.name;
+    this.predicted = data.predicted_peak_bytes;
+    this.plans = data.plans;
+    this.dropped = data.dropped;
+    this.tags = data.tags.map(([operator, file, line, layer]) => ({operator, file, line, layer}));
+    this.pieces = data.pieces.map(([address, bytes, category, tag]) => ({address, bytes, category, tag: this.tags[tag]}));
+    this.patterns = data.patterns;
+    for (const pattern of this.patterns) pattern.net = this.change(new Array(8).fill(0), pattern.codes);
+    this.before = data.is_relative ? new Array(8).fill(0) : data.before;
+    this.spans = this.placed(data);
+    this.initial = new Int32Array(this.pieces.length);
+    if (!data.is_relative) this.findInitial();
+    this.peak = this.moments().reduce((most, m) => (m.allocated > most.allocated ? m : most), {allocated: -1});
+  }
+
+  // Spans on the axis of steps. Step k lies between k and k + 1; what a program does between two steps
+  // shares the last third of the step before, and the place from -1 to 0 before the first.
+  placed(data) {
+    const spans = [];
+    let row = this.before, time = 0, step = 0;
+    data.span_patterns.forEach((pattern, i) => {
+      const name = data.span_names[i] < 0 ? null : data.names[data.span_names[i]];
+      const net = this.patterns[pattern].net, peak = this.patterns[pattern].peak;
+      spans.push({index: i, pattern: this.patterns[pattern], name, step, start: row, time, nanoseconds: data.span_nanoseconds[i],
+                  peak: row.map((bytes, c) => bytes + peak[c])});
+      time += data.span_nanoseconds[i];
+      row = row.map((bytes, c) => bytes + net[c]);
+      if (name === null) ++step;
+    });
+    this.steps = step;
+    this.end = row;
+    for (let i = 0; i < spans.length;) {
+      let last = i;
+      while (last < spans.length && spans[last].name !== null) ++last;
+      const first = spans[i].step, begin = first ? first - 1 / 3 : -1;
+      for (let j = i; j < last; ++j) {
+        spans[j].x0 = begin + (first - begin) * (j - i) / (last - i);
+        spans[j].x1 = begin + (first - begin) * (j + 1 - i) / (last - i);
+      }
+      if (last > i && i > 0) spans[i - 1].x1 = begin;
+      if (last < spans.length) spans[last].x0 = spans[last].step, spans[last].x1 = spans[last].step + 1;
+      i = last + 1;
+    }
+    return spans;
+  }
+
+  change(row, codes, count = codes.length) {
+    for (let i = 0; i < count; ++i) {
+      const piece = this.pieces[codes[i] >> 2];
+      row[piece.category] += codes[i] & 1 ? -piece.bytes : piece.bytes;
+    }
+    return row;
+  }
+
+  // Pieces from before the recording are known by their end.
+  findInitial() {
+    const count = new Int32Array(this.pieces.length);
+    for (const span of this.spans)
+      for (const code of span.pattern.codes)
+        if (code & 1) this.initial[code >> 2] = Math.max(this.initial[code >> 2], -(--count[code >> 2]));
+        else ++count[code >> 2];
+  }
+
+  moments() {
+    return this.spans.map((span) => ({span, events: span.pattern.peak_events, allocated: allocatedOf(span.peak)}));
+  }
+
+  // Bytes by category, and reserved. Within a thinned span, those of its beginning.
+  rowAt(span, events) {
+    return span.pattern.thinned ? span.start : this.change([...span.start], span.pattern.codes, events);
+  }
+
+  // How many of each piece are alive.
+  aliveAt(span, events) {
+    const alive = Int32Array.from(this.initial);
+    const apply = (codes, count) => {
+      for (let i = 0; i < count; ++i) alive[codes[i] >> 2] += codes[i] & 1 ? -1 : 1;
+    };
+    for (let i = 0; i < span.index; ++i) apply(this.spans[i].pattern.codes, this.spans[i].pattern.codes.length);
+    apply(span.pattern.codes, span.pattern.thinned ? 0 : events);
+    return alive;
+  }
+
+  // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of its plan.
+  holdersAt(span, events) {
+    const alive = this.aliveAt(span, events), holders = [];
+    let arena = 0;
+    this.pieces.forEach((piece, i) => {
+      if (alive[i] <= 0 || piece.category === kReserved || !piece.bytes) return;
+      if (this.arenaPlan() && piece.tag.operator.includes("arena")) arena += piece.bytes;
+      else holders.push({tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: alive[i]});
+    });
+    if (arena) holders.push(...arenaHolders(this.arenaPlan(), arena));
+    const known = holders.reduce((sum, each) => sum + each.bytes, 0), all = allocatedOf(this.rowAt(span, events));
+    if (all > known && !span.pattern.thinned)
+      holders.push({tag: {operator: "from before the recording", file: "", line: 0, layer: ""}, category: 6, bytes: all - known, blocks: 1});
+    return holders;
+  }
+
+  arenaPlan() { return this.plans.find((plan) => plan.steps.length); }
+
+  spanAt(x) {
+    let low = 0, high = this.spans.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.spans[middle].x0 <= x) low = middle;
+      else high = middle - 1;
+    }
+    return this.spans[low];
+  }
+
+  momentAt(x) {
+    const span = this.spanAt(x), count = span.pattern.codes.length;
+    let events = Math.floor((count + 1) * (x - span.x0) / (span.x1 - span.x0));
+    events = Math.min(Math.max(events, 0), count);
+    while (events > 0 && span.pattern.codes[events - 1] & 2) ++events;  // within one moment
+    return {span, events};
+  }
+
+  // Points between x0 and x1: event by event where they are few, else the highest moment of each span or
+  // of several neighbours. [x, row] pairs.
+  points(x0, x1, most) {
+    if (!this.spans.length) return [];
+    const first = this.spanAt(x0).index, last = this.spanAt(x1).index, points = [];
+    const count = last - first + 1, bucket = Math.ceil(count / most);
+    let events = 0;
+    for (let i = first; i <= last && events <= 4 * most; ++i) events += this.spans[i].pattern.codes.length;
+    for (let i = first; i <= last; i += bucket) {
+      const group = this.spans.slice(i, Math.min(i + bucket, last + 1)), span = group[0];
+      if (bucket > 1 || events > 4 * most || span.pattern.thinned) {
+        const top = group.reduce((a, b) => (allocatedOf(b.peak) > allocatedOf(a.peak) ? b : a)).peak;
+        const row = [...top];
+        row[kReserved] = Math.max(...group.map((each) => each.peak[kReserved]));
+        points.push([span.x0, row]);
+        continue;
+      }
+      const codes = span.pattern.codes, row = [...span.start];
+      points.push([span.x0, [...row]]);
+      codes.forEach((code, e) => {
+        const piece = this.pieces[code >> 2];
+        row[piece.category] += code & 1 ? -piece.bytes : piece.bytes;
+        if (!(code & 2)) points.push([span.x0 + (span.x1 - span.x0) * (e + 1) / (codes.length + 1), [...row]]);
+      });
+    }
+    const end = this.spans[last];
+    points.push([end.x1, end.index + 1 < this.spans.length ? this.spans[end.index + 1].start : this.end]);
+    return points;
+  }
+}
+
+// Bytes alive in an arena at each step of its plan.
+function aliveBySteps(plan) {
+  const alive = new Array(plan.steps.length).fill(0);
+  for (const [, bytes, first, last] of plan.buffers)
+    for (let s = first; s <= last && s < alive.length; ++s) alive[s] += bytes;
+  return alive;
+}
+
+function planTag(plan, step) {
+  const [operator, file, line, layer] = plan.steps[step] || ["", "", 0, ""];
+  return {operator, file, line, layer};
+}
+
+function arenaHolders(plan, arena) {
+  const alive = aliveBySteps(plan), top = alive.indexOf(Math.max(...alive)), holders = [];
+  let left = arena;
+  for (const [, bytes, first, last, category] of plan.buffers)
+    if (first <= top && top <= last) {
+      holders.push({tag: planTag(plan, first), category, bytes, blocks: 1});
+      left -= bytes;
+    }
+  if (left > 0) holders.push({tag: {operator: "arena, not in use then", file: "", line: 0, layer: ""}, category: 6, bytes: left, blocks: 1});
+  return holders;
+}
+
+// Sums holders by a text: [[text, bytes, blocks]], largest first.
+function sumBy(holders, text) {
+  const sums = new Map();
+  for (const holder of holders) {
+    const key = text(holder), sum = sums.get(key) || [key, 0, 0];
+    sum[1] += holder.bytes, sum[2] += holder.blocks;
+    sums.set(key, sum);
+  }
+  return [...sums.values()].sort((a, b) => b[1] - a[1]);
+}
