@@ -36,6 +36,7 @@ struct CompileOptions {
   // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
   // node runs as written, and results equal eager's bit for bit.
   bool passes = true;
+  bool details = false;  // whether plan() has its steps and buffers (memory::PlanOptions)
 };
 
 namespace detail {

@@ -105,6 +105,7 @@ std::unique_ptr<Traced> Tracer::finish(const CompileOptions& options) {
         make_program(*traced_->graph, fetches_, fed_, runtime,
                      {.passes = options.passes,
                       .what = kCompile,
+                      .details = options.details,
                       .budget = memory::least_bytes({options.budget}, runtime.capacity_bytes()),
                       .batch = options.batch,
                       .effects = effects});

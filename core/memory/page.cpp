@@ -82,6 +82,7 @@ std::string text_of(const Plan& plan) {
                {"micro_batches", plan.micro_batches},
                {"moved_bytes", plan.moved_bytes},
                {"is_reordered", plan.is_reordered},
+               {"captured_bytes", plan.captured_bytes},
                {"peak_node", plan.peak_node}};
   Json steps = Json::array(), buffers = Json::array();
   if (plan.details) {

@@ -382,7 +382,14 @@ Training train_eagerly(const Run& run) {
                   const DataLoader& batches) { params.save(file, batches); },
       .load = [&](const std::string& file, DataLoader& batches) { params.load(file, batches); }};
   if (updates.leaves_rest()) steps.flush = [&] { updates.flush(params); };
-  if (options.mode == Mode::compiled) steps.train = compile(std::move(steps.train));
+  if (options.mode == Mode::compiled) {
+    const auto step = compile(std::move(steps.train), {.details = !options.report.empty()});
+    steps.train = [&run, step, has_plan = false](const Tensor& x, const Tensor& y) mutable {
+      Tensor loss = step(x, y);
+      if (!std::exchange(has_plan, true)) run.mark.plan(step.plan(x, y));  // no further trace
+      return loss;
+    };
+  }
   Training training = train_epochs(run, steps);
   run.mark(kTrained);
   training.parameters = params.count();

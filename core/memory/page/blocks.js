@@ -13,7 +13,7 @@ function barsOfSpan(run, span) {
     if (bar) bars.push(Object.assign(bar, {to: e + 1, gone: true}));
   });
   for (const left of open.values()) bars.push(...left);
-  return {bars: bars.filter((bar) => bar.bytes > 0), count, of: (e) => (e >= count ? "its end" : "event " + e)};
+  return {bars: bars.filter((bar) => bar.bytes > 0 && bar.category !== kReserved), count, of: (e) => (e >= count ? "its end" : "event " + e)};
 }
 
 function barsOfPlan(plan) {

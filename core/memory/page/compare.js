@@ -32,7 +32,7 @@ function stepCurve(run) {
   if (!often) return [];
   const span = often.at(-1), plan = run.arenaPlan();
   if (plan && run.plans.length === 1)
-    return aliveBySteps(plan).map((bytes, s, all) => [(s + 0.5) / all.length, plan.peak_bytes - plan.arena_bytes + bytes]);
+    return aliveBySteps(plan).map((bytes, s, all) => [s / all.length, allocatedOf(span.start) - plan.arena_bytes + bytes]);
   return run.points(span.x0, span.x1 - 1e-9, 2000).map(([x, row]) => [(x - span.x0) / (span.x1 - span.x0), allocatedOf(row)]);
 }
 
@@ -54,7 +54,7 @@ function savingsNode(runs) {
         dash: i % 2 ? [6, 3] : [], points: {show: false}, paths: uPlot.paths.stepped({align: 1}), value: (_, v) => (v === null ? "–" : bytesText(v))}))],
       scales: {x: {time: false, range: [0, 1]}, y: {range: (_, low, high) => [0, high * 1.05]}},
       axes: [{...axis, values: (_, splits) => splits.map((x) => Math.round(100 * x) + " %")},
-             {...axis, size: 72, incrs: Array.from({length: 50}, (_, i) => 2 ** i), values: (_, splits) => splits.map(bytesText)}],
+             {...axis, size: 72, space: 22, incrs: Array.from({length: 50}, (_, i) => 2 ** i), values: (_, splits) => splits.map(bytesText)}],
     }, data, holder);
     new ResizeObserver(() => plot.setSize({width: holder.clientWidth, height: 220})).observe(holder);
   };

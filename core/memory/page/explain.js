@@ -153,7 +153,7 @@ function planNode(plan) {
   const rows = [["peak", plan.peak_bytes], ["  parameters", plan.parameter_bytes], ["  optimizer state", plan.optimizer_state_bytes],
     ["  feeds", plan.feed_bytes], ["  arena", plan.arena_bytes], ["reserved, in whole pages", plan.reserved_bytes],
     ["lower bound", plan.lower_bound_bytes], ["if nothing shared memory", plan.naive_bytes],
-    ["without the budget", plan.unbudgeted_bytes]].filter(([, bytes]) => bytes);
+    ["captured: the device's, beside these", plan.captured_bytes], ["without the budget", plan.unbudgeted_bytes]].filter(([, bytes]) => bytes);
   const above = plan.peak_bytes - plan.lower_bound_bytes;
   const notes = [above ? `The plan takes ${bytesText(above)} (${(100 * above / plan.lower_bound_bytes).toFixed(1)} %) more than its bound. ${whyAbove(plan)}`
     : "The plan takes what is alive at its peak, and no byte more."];

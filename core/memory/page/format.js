@@ -42,10 +42,10 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// Rows of texts; a number's column is on the right. The first row is the heading.
+// Rows of texts. The first row is the heading; columns whose second row is a number are on the right.
 function table(rows, attributes = {}) {
-  const line = (cells, kind) => element("tr", {}, ...cells.map((cell) => cell instanceof Node
-    ? element(kind, {}, cell) : element(kind, {class: /^[+-]?[\d–]/.test(cell) && "number"}, cell)));
+  const isNumber = (rows[1] || []).map((cell) => typeof cell === "string" && /^([+-]?\d|–)/.test(cell));
+  const line = (cells, kind) => element("tr", {}, ...cells.map((cell, i) => element(kind, {class: isNumber[i] && "number"}, cell)));
   return element("div", {class: "scrolls"}, element("table", attributes, element("thead", {}, line(rows[0], "th")),
     element("tbody", {}, ...rows.slice(1).map((row) => line(row, "td")))));
 }

@@ -55,7 +55,7 @@ class Timelines {
       ...this.size(chart), series, legend: {show: false}, padding: [12, 12, 0, 0],
       scales: {x: {time: false, range: () => this.range}, y: {range: () => [0, this.most * 1.05]}},
       axes: [{...axis, values: (_, splits) => splits.map((x) => (Number.isInteger(x) && x >= 0 ? x : ""))},
-             {...axis, size: 72, incrs: powers, values: (_, splits) => splits.map(bytesText)}],
+             {...axis, size: 72, space: 22, incrs: powers, values: (_, splits) => splits.map(bytesText)}],
       cursor: {sync: {key: "runs"}, drag: {x: true, y: false, setScale: false}, points: {show: false}},
       hooks: {
         draw: [(plot) => this.drawMarks(chart, plot)],
@@ -106,6 +106,8 @@ class Timelines {
     const context = plot.ctx, {left, top, width, height} = plot.bbox;
     context.save();
     context.strokeStyle = context.fillStyle = style("--mark");
+    context.setLineDash([]);
+    context.textAlign = "left";
     context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     let free = left;
     for (const span of chart.run.spans) {
