@@ -1,0 +1,160 @@
+"""Opens pages of `compare_memory --report` in a real browser: numbers, mouse, keyboard, themes, widths.
+
+    python3 tests/page/check.py BUILD          checks, and leaves pictures in BUILD/page
+    python3 tests/page/check.py --open PAGE... seconds until each page is drawn
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import browser
+
+UNITS = ["B", "KiB", "MiB", "GiB"]
+
+
+def figure(count):
+    """As core/memory/figures.h formats bytes."""
+    value, unit = count, 0
+    while value >= 1023.95 and unit < 3:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.1f} {UNITS[unit]}" if unit else f"{value} B"
+
+
+def check(what, is_so, *told):
+    if not is_so:
+        sys.exit(f"{what}: failed {' '.join(map(str, told))}")
+    print(what)
+
+
+def check_numbers(page, figures):
+    """The table says what the JSON says, and replaying the events ends at the same bytes."""
+    table = page.run("[...document.querySelectorAll('.figures tbody tr')].map((row) => "
+                     "[...row.children].map((cell) => cell.textContent))")
+    shown = {row[0]: row[1:] for row in table}
+    for mode, program in figures.items():
+        memory = program["memory"]
+        expected = [figure(memory[name]) for name in ["predicted_peak_bytes", "peak_bytes"]]
+        check(f"peaks of {mode}", shown[mode][:2] == expected, shown[mode], expected)
+        check(f"bytes of {mode} between steps", shown[mode][3] == figure(memory["held_between_steps_bytes"]))
+    differences = page.run("""report.comparison.programs.flatMap((program, i) => {
+      const run = new Run(report.runs[i]), measured = program.measured, steps = stepFigures(run);
+      return [run.peak.allocated - measured.peak_bytes, steps.held - measured.held_between_steps_bytes,
+              steps.peak - measured.step_peak_bytes, allocatedOf(run.end) - measured.end_bytes,
+              run.steps - measured.steps, ...categories.map((name, c) =>
+                allocatedOf(run.peak.span.peak) === measured.peak_bytes ? 0 : 1)];
+    })""")
+    check("events add up to the figures, byte for byte", not any(differences), differences)
+
+
+def check_mouse(page):
+    left, top, width, height = page.box(".u-over")
+    middle = top + height / 2
+    page.mouse("mouseMoved", left + 0.98 * width, middle)
+    page.settle()
+    whole = page.text(".timelines .status")
+    page.drag(left + 0.3 * width, middle, left + 0.4 * width)
+    page.mouse("mouseMoved", left + 0.98 * width, middle)
+    page.settle()
+    zoomed = page.text(".timelines .status")
+    steps = [int(re.search(r"step (\d+)", text).group(1)) if "step" in text else 1 << 30 for text in [whole, zoomed]]
+    check("dragging zooms", steps[1] < steps[0], whole, zoomed)
+    page.click(left + 0.5 * width, middle)
+    time.sleep(0.4)  # a click right after a drag is part of it
+    page.click(left + 0.5 * width, middle)
+    check("a click shows the moment", "step" in page.text(".chosen"), page.text(".chosen"))
+    page.click(left + 0.5 * width, middle, count=2)
+    page.mouse("mouseMoved", left + 0.98 * width, middle)
+    page.settle()
+    check("a double click shows the whole run", page.text(".timelines .status") == whole)
+
+    left, top, width, height = page.box("canvas[tabindex]")
+    before = page.text(".blocks .status")
+    page.mouse("mouseMoved", left + width / 2, top + height / 2)
+    page.settle()
+    told = page.text(".blocks .status")
+    check("a block tells operator, line, bytes and life", re.search(r":\d+: .*bytes\).* from .* to ", told), told)
+    page.click(left + width / 2, top + height / 2)
+    page.mouse("mouseMoved", left + width / 2, top + 2)
+    check("a click keeps it", page.text(".blocks .status") == told != before)
+    page.box(".flame svg")
+    page.run("document.querySelectorAll('.flame g')[2].dispatchEvent(new MouseEvent('mousemove'))")
+    check("a holder tells its share", "%" in page.text(".flame .status"))
+
+
+def check_keyboard(page):
+    page.run("document.querySelector('.chart').focus()")
+    page.press("Home", "ArrowRight")
+    first = page.text(".timelines .status")
+    page.press("ArrowRight")
+    check("arrows go from span to span", page.text(".timelines .status") != first)
+    page.press("ArrowRight", shift=True)
+    page.press("+", "+", "Enter")
+    check("Enter shows the moment", page.text(".chosen"), page.text(".chosen"))
+    page.run("document.querySelector('canvas[tabindex]').focus()")
+    page.press("Escape", "ArrowRight", "ArrowRight")
+    second = page.text(".blocks .status")
+    page.press("ArrowRight")
+    check("arrows go from block to block", page.text(".blocks .status") != second)
+    page.run("document.querySelector('.flame g').focus()")
+    page.press("ArrowDown")
+    check("arrows go down the holders", page.text(".flame .status") and "all" not in page.text(".flame .status"))
+    order = []
+    page.run("document.activeElement.blur()")
+    for _ in range(40):
+        page.press("Tab")
+        order.append(page.run("document.activeElement.className + document.activeElement.tagName"))
+    check("Tab reaches charts, blocks and holders",
+          any("chart" in each for each in order) and any("CANVAS" in each for each in order))
+
+
+def pictures(page, name, folder):
+    for dark in [False, True]:
+        for width in [400, 800, 1280]:
+            page.size(width, 900, dark)
+            page.settle()
+            wide = page.run("document.documentElement.scrollWidth")
+            check(f"{name} fits {width} columns of pixels", wide <= width, wide)
+            page.picture(os.path.join(folder, f"{name}-{width}{'-dark' if dark else ''}.png"))
+    page.size(1280, 900)
+
+
+def seconds_to_open(path):
+    with browser.Browser() as page:
+        page.size(1280, 900)
+        began = time.monotonic()
+        page.open(path)
+        took = time.monotonic() - began
+        if problems := page.problems():
+            sys.exit(f"{path}: {problems}")
+        return took
+
+
+def main():
+    if not browser.find():
+        sys.exit("page: left out, there is no chromium")
+    if sys.argv[1] == "--open":
+        for path in sys.argv[2:]:
+            print(f"{seconds_to_open(path):.2f} s, {os.path.getsize(path)} bytes: {path}")
+        return
+    build, folder = sys.argv[1], os.path.join(sys.argv[1], "page")
+    os.makedirs(folder, exist_ok=True)
+    with browser.Browser() as page:
+        for model in ["lstm", "mlp"]:
+            path, figures = (os.path.join(folder, model + end) for end in [".html", ".json"])
+            subprocess.run([os.path.join(build, "examples/compare_memory"), "--model", model, "--device", "cpu",
+                            "--epochs", "3", "--report", path, "--json", figures], check=True, stdout=subprocess.DEVNULL)
+            page.size(1280, 900)
+            page.open(path)
+            with open(figures) as file:
+                check_numbers(page, json.load(file))
+            check_mouse(page)
+            check_keyboard(page)
+            pictures(page, model, folder)
+            check(f"{model}: no error, nothing loaded", not page.problems(), page.problems())
+
+
+main()
