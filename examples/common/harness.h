@@ -85,6 +85,9 @@ struct Options : Arguments {
   std::string json = {};    // file for the figures; "": none
   std::string report = {};  // file for the page; "": none
   double learning_rate = 0;
+  // Of the variants on the page: half of what a budget can save in graph mode; eager activations
+  // computed again.
+  bool has_budget = false, recomputes = false;
 
   std::int64_t micro_batch() const noexcept { return batch / accumulate; }
 };

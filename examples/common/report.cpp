@@ -86,6 +86,18 @@ Trainings measure_all(memory::Comparison& comparison, const Problem& problem, Op
   return trainings;
 }
 
+// What the page has beside the modes: a budget, and recomputed activations.
+void measure_variants(memory::Comparison& comparison, const Problem& problem, Options options) {
+  options.epochs = 1;
+  options.mode = Mode::graph;
+  options.has_budget = true;
+  measure(comparison, problem, options, false, ", half of what a budget can save");
+  options.mode = Mode::eager;
+  options.has_budget = false;
+  options.recomputes = true;
+  measure(comparison, problem, options, false, ", recompute");
+}
+
 void print_quality(const Problem& problem, const Trainings& trainings,
                    const memory::Comparison& comparison) {
   if (!trainings[0].epochs.back().metric) return;
@@ -176,7 +188,11 @@ void compare_and_report(const Options& given) {
   for (std::size_t i = 0; i < kModes.size(); ++i)
     json[name(kModes[i])] = to_json(options, trainings[i], comparison.results()[i]);
   write_json(options.json, json);
-  if (!options.report.empty()) comparison.write_html(options.report, {accumulated});
+  if (!options.report.empty()) {
+    memory::Comparison variants(options.device);
+    measure_variants(variants, problem, whole);
+    comparison.write_html(options.report, {accumulated, variants});
+  }
   require_fit(comparison);
   require_fit(accumulated);
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <span>
 
+#include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/csv.h"
 #include "ebb/core/data/data_loader.h"
@@ -318,6 +319,12 @@ Shape batch_of(const Tensor& samples, std::int64_t rows) {
   return shape;
 }
 
+// The model's scores for training, with the options' way of keeping activations.
+Tensor scores_of(const Run& run, const Model& model, const Tensor& x) {
+  if (!run.options.recomputes) return model(x, Phase::training);
+  return recompute([&model](const Tensor& in) { return model(in, Phase::training); }, x);
+}
+
 Training train_as_graph(const Run& run) {
   const Problem& problem = run.problem;
   const Options& options = run.options;
@@ -329,16 +336,20 @@ Training train_as_graph(const Run& run) {
   const Model model = problem.build(params);
   const Tensor scores = model(x, Phase::inference);
   const Updates updates(options, problem.training.size());
-  const Tensor train = updates.minimize(problem.loss(model(x, Phase::training), y), params, y);
+  const Tensor train = updates.minimize(problem.loss(scores_of(run, model, x), y), params, y);
   const Tensor rest = updates.leaves_rest() ? updates.flush(params) : Tensor();
 
   SessionFigures figures;
-  memory::Plan plan =
-      graph.plan({train}, {{x, batch_of(inputs, run.rows())}, {y, batch_of(targets, run.rows())}},
-                 run.here, {.details = !options.report.empty()});
+  const FedShapes shapes = {{x, batch_of(inputs, run.rows())}, {y, batch_of(targets, run.rows())}};
+  memory::PlanOptions planned = {.details = !options.report.empty()};
+  if (options.has_budget)
+    planned.budget = (graph.plan({train}, shapes, run.here).reserved_bytes +
+                      graph.least_budget({train}, shapes, run.here)) /
+                     2;
+  memory::Plan plan = graph.plan({train}, shapes, run.here, planned);
   figures.planned_peak_bytes = plan.peak_bytes;
   run.mark.plan(std::move(plan));
-  Session session(graph, {.device = run.here});
+  Session session(graph, {.device = run.here, .budget = planned.budget});
   session.initialize(params);
   PreparedStep step = session.prepare(train, {x, y});
   PreparedStep predict = session.prepare(scores, {x});
@@ -370,7 +381,7 @@ Training train_eagerly(const Run& run) {
   Steps steps{
       .train =
           [&](const Tensor& x, const Tensor& y) {
-            return updates.minimize(problem.loss(model(x, Phase::training), y), params, y);
+            return updates.minimize(problem.loss(scores_of(run, model, x), y), params, y);
           },
       .flush = {},
       .predict =
