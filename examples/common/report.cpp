@@ -91,7 +91,7 @@ void measure_variants(memory::Comparison& comparison, const Problem& problem, Op
   options.epochs = 1;
   options.mode = Mode::graph;
   options.has_budget = true;
-  measure(comparison, problem, options, false, ", half of what a budget can save");
+  measure(comparison, problem, options, false, ", budget");
   options.mode = Mode::eager;
   options.has_budget = false;
   options.recomputes = true;
