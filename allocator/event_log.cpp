@@ -66,17 +66,18 @@ void EventLog::add(EventKind kind, const void* address, const ByCategory& split,
   }
 }
 
-void EventLog::mark(std::string_view name) {
+void EventLog::mark(std::string_view name) noexcept {
   const Guard lock(mutex_);
-  if (!has_room()) {
+  try {
+    if (!has_room()) throw std::bad_alloc();
+    std::list<Names>& names = chunks_.back()->names;
+    if (names.empty()) names.emplace_back();
+    auto place = names.front().find(name);
+    if (place == names.front().end()) place = names.front().emplace(name).first;
+    append({.nanoseconds = now(), .operator_name = place->c_str(), .kind = EventKind::mark});
+  } catch (const std::bad_alloc&) {
     ++dropped_;
-    return;
   }
-  std::list<Names>& names = chunks_.back()->names;
-  if (names.empty()) names.emplace_back();
-  auto place = names.front().find(name);
-  if (place == names.front().end()) place = names.front().emplace(name).first;
-  append({.nanoseconds = now(), .operator_name = place->c_str(), .kind = EventKind::mark});
 }
 
 void EventLog::step() noexcept {

@@ -89,8 +89,7 @@ class EventLog {
                     const Tag& tag) noexcept {
     append(EventKind::recategorise, address, bytes, to, from, tag);
   }
-  /// Throws std::bad_alloc.
-  void mark(std::string_view name);
+  void mark(std::string_view name) noexcept;
   void step() noexcept;
 
   struct Reading {

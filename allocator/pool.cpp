@@ -358,9 +358,11 @@ CloseReport Pool::close() noexcept {
   const Guard mapping(allocator_.mapping);
   allocator_.note(CallLog::Kind::close, this);
   CloseReport report;
+  bool is_first = false;
   {
     const Guard guard(allocator_.lock);
-    if (!std::exchange(state_->closed, true)) {
+    is_first = !std::exchange(state_->closed, true);
+    if (is_first) {
       report.freed_blocks = state_->ledger.allocations();
       report.freed_bytes = state_->ledger.allocated();
     }
@@ -386,6 +388,8 @@ CloseReport Pool::close() noexcept {
   }
   report.returned_bytes += ahead - cushion.pages;
   allocator_.refill_preallocated();
+  const Guard guard(allocator_.lock);
+  if (is_first && allocator_.recorder) allocator_.recorder->mark("close");
   return report;
 }
 

@@ -214,8 +214,9 @@ struct AllocatorState {
   Fragmentation fragmentation();
   /// Throws an OutOfMemory with all its figures; `pool` is null if the cache was asked.
   [[noreturn]] void refuse(const Request& request, const Refusal& refusal, PoolState* pool);
-  /// Reports an OutOfMemory that is about to be thrown to the process's observer.
-  void tell_observer(const OutOfMemory& refused) noexcept;
+  /// Marks an OutOfMemory that is about to be thrown in the recorder, then reports it to the
+  /// process's observer.
+  void announce(const OutOfMemory& refused) noexcept;
   /// Fills in the figures that the device reports; asking may take a while.
   Stats with_device(Stats stats) const noexcept;
   /// All figures of a pool; of the device if it is null.

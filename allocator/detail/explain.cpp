@@ -171,20 +171,26 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
   if (refusal.reason == OutOfMemory::Reason::addresses)
     facts.room_bytes = std::min(facts.room_bytes, addresses_below(*this, request.bytes, pool));
   const OutOfMemory error(std::move(facts));
-  tell_observer(error);
+  announce(error);
   throw error;
 }
 
-void AllocatorState::tell_observer(const OutOfMemory& refused) noexcept {
-  const auto observer = out_of_memory_observer();
-  if (!observer) return;
+void AllocatorState::announce(const OutOfMemory& refused) noexcept {
+  std::shared_ptr<EventLog> log;
+  {
+    const Guard guard(lock);
+    log = recorder;
+  }
   try {
-    OutOfMemoryReport report{refused.facts(), holders(kNoLimit), nullptr};
-    {
-      const Guard guard(lock);
-      report.recorder = recorder;
-    }
-    (*observer)(report);
+    const Request& request = refused.facts().request;
+    const char* by = request.tag.operator_name;
+    if (log)
+      log->mark("refused: " + format_bytes(request.bytes) +
+                (*by                ? std::string(" by ") + by
+                 : *request.purpose ? std::string(" for ") + request.purpose
+                                    : std::string()));
+    if (const auto observer = out_of_memory_observer())
+      (*observer)({refused.facts(), holders(kNoLimit), log});
   } catch (...) {  // NOLINT(bugprone-empty-catch): the OutOfMemory itself is thrown
   }
 }

@@ -22,7 +22,7 @@ Recording::Recording(const Device& device, const RecordingOptions& options)
 
 Recording::~Recording() { device_.runtime().allocator().set_recorder(nullptr); }
 
-void Recording::mark(std::string_view name) { log_->mark(name); }
+void Recording::mark(std::string_view name) noexcept { log_->mark(name); }
 
 void Recording::step() noexcept { log_->step(); }
 

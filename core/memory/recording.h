@@ -25,7 +25,8 @@ struct RecordedEvent : Event {
 
 // Recording of a device's memory while the object lives: each allocation and free with its operator
 // and source line, each segment mapped and unmapped, sessions included, and the program's own
-// marks.
+// marks. The library marks "close" (of a session or a compiled step), "save" (of a checkpoint) and
+// "refused: 512 MiB by matmul" (an OutOfMemory).
 //
 //   memory::Recording recording(device);
 //   for (...) {
@@ -45,8 +46,8 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  void mark(std::string_view name);  // names this moment
-  void step() noexcept;              // ends a training step
+  void mark(std::string_view name) noexcept;  // names this moment
+  void step() noexcept;                       // ends a training step
 
   // Events so far, oldest first.
   std::vector<RecordedEvent> events() const;

@@ -37,6 +37,7 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
     simulation->save(file, safetensors::check_write(file, values, metadata));
   else
     safetensors::write(file, values, metadata);
+  if (const auto recorder = device.runtime().allocator().recorder()) recorder->mark("save");
 }
 
 static safetensors::File open_file(const std::string& file, const Device& device) {

@@ -173,10 +173,14 @@ TEST_CASE("where the host has no memory for an event, the log loses events and s
   HeapFault::arm();
   add(1);
   CHECK_FALSE(HeapFault::disarm());
-  const EventLog::Reading reading = log.read();
+  EventLog::Reading reading = log.read();
   CHECK(reading.dropped == 1 + 1024);
   CHECK(reading.events.size() == 1024 + 1);
   CHECK(after(reading).reserved == 1 + 2049);
+  HeapFault::arm();
+  log.mark("a name of some length, which needs memory");
+  CHECK_FALSE(HeapFault::disarm());
+  CHECK(log.dropped() == reading.dropped + 1);
 }
 
 TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {

@@ -66,6 +66,36 @@ TEST_CASE("closed and reopened between any two steps, losses are the same", "[co
   for (const char* mode : kModes) cycle(mode, Device::cpu(), 15, 1);
 }
 
+TEST_CASE("a recording marks each save, the end of a session or compiled step, and a refusal") {
+  const TemporaryFolder folder;
+  const DataSet data = samples(kSamples, kColumns);
+  const Device device = Device::cpu();
+  DataLoader loader(data, options(device));
+  const auto marks_of = [&](const auto& program) {
+    const memory::Recording recording(device);
+    program();
+    std::string marks;
+    for (const memory::RecordedEvent& event : recording.events())
+      if (event.kind == memory::EventKind::mark) marks += std::string(event.operator_name) + "; ";
+    return marks;
+  };
+  const auto train = [&](const char* mode) {
+    const auto training = make_training(mode, kColumns, device);
+    training->train(loader, 1);
+    training->save(folder.path("run"), &loader);
+  };
+  CHECK(marks_of([&] { train("graph"); }) == "save; close; ");
+  CHECK(marks_of([&] { train("eager"); }) == "save; ");
+  CHECK(marks_of([&] {
+          const auto step = compile([](const Tensor& x) { return x * 2; });
+          step(Tensor::zeros({5}, DType::f32, device));
+        }) == "close; ");
+  const std::int64_t rows = std::int64_t{1} << 46;
+  CHECK(marks_of([&] {
+          CHECK_THROWS_AS(Tensor::zeros({rows}, DType::f32, device), OutOfMemory);
+        }) == "refused: 256 TiB by full; ");
+}
+
 TEST_CASE("what is saved before a first step has the random state of that step") {
   const TemporaryFolder folder;
   const DataSet data = samples(kSamples, kColumns);
