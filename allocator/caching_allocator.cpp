@@ -34,6 +34,7 @@ Block* CachingAllocator::allocate(const Request& request) {
       if (BlockNode* node = state.heap.take(bytes)) [[likely]] {
         node->serve(request);
         state.ledger.add(request.bytes, bytes, request.category);
+        state.record(EventKind::allocate, *node);
         return node;
       }
     }
@@ -42,7 +43,7 @@ Block* CachingAllocator::allocate(const Request& request) {
 }
 
 // Serves requests that miss the cache, and every unusual case: zero bytes, too many bytes, a watch,
-// a recorder, an injected failure.
+// an injected failure.
 Block* CachingAllocator::allocate_slowly(const Request& request) {
   AllocatorState& state = *state_;
   if (request.bytes > detail::kMostBytes) state.refuse(request, {}, nullptr);
@@ -86,8 +87,8 @@ void CachingAllocator::free(Block* block, User last_user) noexcept {
   AllocatorState& state = *state_;
   const Guard guard(state.lock);
   state.ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
+  state.record(EventKind::free, *block);
   if (state.is_special()) [[unlikely]] {
-    state.record(EventKind::free, *block);
     state.note(CallLog::Kind::free, nullptr, block);
     state.watchers.sink_to(state.ledger.allocated());
   }

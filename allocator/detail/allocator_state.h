@@ -145,9 +145,9 @@ struct AllocatorState {
   void record(EventKind kind, const void* base, std::size_t bytes) noexcept;
   bool fails_now() noexcept;
   void set_special() noexcept {
-    const bool watches = fail_after.has_value() || watchers.any() || recorder != nullptr;
-    watched.store(watches, std::memory_order_relaxed);
-    special.store(watches || call_log != nullptr, std::memory_order_relaxed);
+    const bool watches = fail_after.has_value() || watchers.any();
+    watched.store(watches || recorder, std::memory_order_relaxed);
+    special.store(watches || call_log, std::memory_order_relaxed);
   }
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   /// Bytes available for something new under a limit of `most`: all but the memory of live blocks
