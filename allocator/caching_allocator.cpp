@@ -234,7 +234,7 @@ bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
     Held held{.reserved = stats.reserved.current};
     for (std::size_t i = 0; i < kCategoryCount; ++i)
       held.allocated[i] = stats.by_category[i].current;
-    log->begin(held);
+    log->begin(held, state_->shared_lock);
   }
   std::swap(state_->recorder, log);
   state_->set_special();

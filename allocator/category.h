@@ -34,6 +34,8 @@ struct Tag {
   const char* file = "";
   unsigned line = 0;
   const char* layer = "";  ///< scope of Parameters: "encoder.3.attention"; empty outside of models
+
+  bool operator==(const Tag&) const = default;  ///< by address: copies of one text differ
 };
 
 }  // namespace ebb::memory

@@ -2,18 +2,18 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ebb/allocator/category.h"
+#include "ebb/allocator/ledger.h"
 #include "ebb/allocator/mutex.h"
 #include "ebb/allocator/statistics.h"
 
@@ -38,20 +38,16 @@ constexpr const char* name(EventKind kind) noexcept {
 }
 
 struct Event {
-  std::int64_t nanoseconds = 0;    ///< since the log was made, by a monotonic clock
-  const void* address = nullptr;   ///< on the device; null for a mark, a step and zero bytes
-  std::size_t bytes = 0;           ///< allocated (rounded), or of the segment
-  const char* operator_name = "";  ///< the requester; for a mark its name, valid while the log
-                                   ///< lives once it has been read
-  const char* file = "";
-  std::uint32_t line = 0;
+  std::int64_t nanoseconds = 0;   ///< since the log was made, by a monotonic clock
+  const void* address = nullptr;  ///< on the device; null for a mark, a step and zero bytes
+  std::size_t bytes = 0;          ///< allocated (rounded), or of the segment
+  std::uint32_t tag = 0;          ///< requester, as an index of the reading's tags; for a mark the
+                                  ///< tag's operator is its name
   EventKind kind = EventKind::mark;
   Category category = Category::temporary;  ///< for allocate and free; for recategorise the new one
   Category before = Category::temporary;    ///< for recategorise: the old one
-
-  Tag tag() const noexcept { return {operator_name, file, line}; }
 };
-static_assert(sizeof(Event) <= 48);
+static_assert(sizeof(Event) == 32);
 
 /// Bytes held at some moment of a log.
 struct Held {
@@ -63,22 +59,37 @@ struct Held {
   void apply(const Event& event) noexcept;  ///< updates to the state after `event`
 };
 
-/// The last `max_events` events of a device. A block of several categories has one event for each
-/// of them, in a row, at one address.
+/// A span of events that a log no longer keeps one by one.
+struct Sample {
+  std::int64_t begin = 0, end = 0;  ///< nanoseconds of its first and last event
+  std::size_t events = 0;
+  std::size_t steps = 0;  ///< events of this kind
+  // The most over the span, the moment before its first event included.
+  Peak peak;  ///< of allocated bytes
+  std::size_t peak_reserved = 0;
+  Held after;  ///< state after its last event
+
+  void add(const Event& event) noexcept;
+  void add(const Sample& next) noexcept;
+};
+
+/// Events of a device: the last `max_events` one by one, all older ones condensed into samples. So
+/// the maxima and the bytes held are exact over its whole life, and its memory is bounded. A block
+/// of several categories has one event for each of them, in a row, at one address.
 ///
-/// Events are added in one order, under the allocator's lock. The log has a lock of its own as
-/// well, so that marks and readers do not hold up allocations. A reader takes the chunks and copies
-/// their content later; no event is overwritten while a reader has its chunk.
+/// Everything is under the allocator's lock once the log records. A reader takes the chunks and
+/// copies their content later; no event is overwritten while a reader has its chunk.
 class EventLog {
  public:
   /// Throws Error for a maximum of zero.
   explicit EventLog(std::size_t max_events);
 
-  /// Sets the bytes held before the first event. Called once, before any event is added.
-  void begin(const Held& held) noexcept;
+  /// Sets the bytes held before the first event, and the allocator's lock. Called once, before any
+  /// event is added.
+  void begin(const Held& held, std::shared_ptr<Mutex> lock) noexcept;
 
-  /// Drops the oldest event when the log is full. If the host has no memory for the new event,
-  /// counts it as dropped.
+  // Under the lock that begin() got.
+  /// Condenses the oldest event when the log is full, or the host has no memory for another.
   void add(EventKind kind, const void* address, std::size_t bytes, Category category,
            const Tag& tag) noexcept {
     append(kind, address, bytes, category, category, tag);
@@ -89,47 +100,60 @@ class EventLog {
                     const Tag& tag) noexcept {
     append(EventKind::recategorise, address, bytes, to, from, tag);
   }
+  // Taking the lock.
+  /// A name that finds no memory, or is one of more than kMostMarks different ones, is left out.
   void mark(std::string_view name) noexcept;
   void step() noexcept;
 
   struct Reading {
-    Held before;  ///< state before the first event
+    std::vector<Sample> samples;  ///< of the dropped events, oldest first, in equal numbers but the
+                                  ///< last
+    std::vector<Event> marks;     ///< dropped: the first kMostMarks of them
+    Held before;                  ///< state before the first kept event
     std::size_t dropped = 0;
-    std::vector<Event> events;  ///< the oldest first
+    std::vector<Event> events;  ///< kept, oldest first
+    std::vector<Tag> tags;      ///< valid as long as the log
   };
   Reading read() const;
   std::size_t dropped() const noexcept;
 
+  static constexpr std::size_t kMostMarks = 1 << 16;
+
  private:
-  static constexpr std::size_t kChunk = 1024;
-  using Names = std::set<std::string, std::less<>>;
-  struct Chunk {
-    std::array<Event, kChunk> events;
-    std::list<Names> names;  // of its marks: none, or one set; dropped with the chunk unless it was
-                             // read
-    bool was_read = false;
+  static constexpr std::size_t kChunk = 1024, kSamples = 4096;
+  using Chunk = std::array<Event, kChunk>;
+  struct TagHash {
+    std::size_t operator()(const Tag& tag) const noexcept;
   };
 
   void append(EventKind kind, const void* address, std::size_t bytes, Category category,
               Category before, const Tag& tag) noexcept;
-  // Under the lock.
-  void append(const Event& event) noexcept;
-  bool has_room() noexcept;  // drops old events for it if need be
+  void append(Event event) noexcept;
+  std::uint32_t index_of(const Tag& tag) noexcept;
+  bool has_room() noexcept;  // condenses old events for it if need be
   bool make_room() noexcept;
   void drop_oldest() noexcept;
-  std::int64_t now() const noexcept;
+  void condense(const Event& event) noexcept;
+  std::int64_t ticks() const noexcept;  // of the processor's counter, or nanoseconds
+  std::int64_t nanoseconds() const noexcept;
 
   const std::size_t max_events_;
-  const std::chrono::steady_clock::time_point start_;
+  const bool counts_;                      // whether the processor's counter is as good as a clock
+  const std::int64_t start_, started_at_;  // in ticks, in nanoseconds
 
-  mutable Mutex mutex_;                        // guards the members below
+  std::shared_ptr<Mutex> lock_ = std::make_shared<Mutex>();  // guards the members below
   std::deque<std::shared_ptr<Chunk>> chunks_;  // the oldest first; only the last has room
   std::size_t first_ = 0;                      // index of the oldest event in the first chunk
   std::size_t used_ = kChunk;                  // of the last chunk
   std::size_t count_ = 0;
-  Held before_;  // state before the oldest kept event
+  std::vector<Sample> samples_;  // of span_ events each
+  std::size_t span_ = 1;
+  Sample open_;  // the last one; ends where the kept events begin
+  std::vector<Event> marks_;
   std::size_t dropped_ = 0;
-  std::list<Names> names_;  // of dropped marks that were read
+  std::int64_t last_ = 0;  // ticks of the newest event since the log was made
+  std::unordered_map<Tag, std::uint32_t, TagHash> tags_{{Tag{}, 0}};  // with their indices
+  std::set<std::string, std::less<>> names_;                          // of marks
 };
 
 }  // namespace ebb::memory

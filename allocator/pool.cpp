@@ -358,11 +358,11 @@ CloseReport Pool::close() noexcept {
   const Guard mapping(allocator_.mapping);
   allocator_.note(CallLog::Kind::close, this);
   CloseReport report;
-  bool is_first = false;
+  std::shared_ptr<EventLog> log;  // null if another close() came first
   {
     const Guard guard(allocator_.lock);
-    is_first = !std::exchange(state_->closed, true);
-    if (is_first) {
+    if (!std::exchange(state_->closed, true)) {
+      log = allocator_.recorder;
       report.freed_blocks = state_->ledger.allocations();
       report.freed_bytes = state_->ledger.allocated();
     }
@@ -388,8 +388,7 @@ CloseReport Pool::close() noexcept {
   }
   report.returned_bytes += ahead - cushion.pages;
   allocator_.refill_preallocated();
-  const Guard guard(allocator_.lock);
-  if (is_first && allocator_.recorder) allocator_.recorder->mark("close");
+  if (log) log->mark("close");
   return report;
 }
 

@@ -109,7 +109,9 @@ struct AllocatorState {
                                                                   // other locks
 
   FairMutex mapping;
-  mutable Mutex lock;
+  const std::shared_ptr<Mutex> shared_lock = std::make_shared<Mutex>();  // with logs, which may
+                                                                         // outlive the allocator
+  Mutex& lock = *shared_lock;
 
   // Guarded by `mapping`.
   std::size_t preallocated = 0;       // reserved bytes of the cache that release_cached() leaves

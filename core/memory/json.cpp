@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison.h"
@@ -95,23 +96,25 @@ const char* name(OutOfMemory::Reason reason) noexcept {
   return names[static_cast<std::size_t>(reason)];
 }
 
-// Table of tags, compared by text: copies of one line in a header have several addresses.
-class TagTable {
- public:
-  std::size_t index_of(const Event& event) {
+// Distinct tags by text, as copies of one line in a header have several addresses, and the index
+// of each given tag among them.
+std::pair<Json, std::vector<std::size_t>> distinct(const std::vector<Tag>& tags) {
+  using Text = std::string_view;
+  std::map<std::tuple<Text, Text, unsigned, Text>, std::size_t> known;
+  Json list = Json::array();
+  std::vector<std::size_t> indices;
+  for (const Tag& tag : tags) {
     const auto [place, is_new] =
-        indices_.try_emplace({event.operator_name, event.file, event.line}, indices_.size());
+        known.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer}, known.size());
     if (is_new)
-      tags_.push_back(
-          {{"operator", event.operator_name}, {"file", event.file}, {"line", event.line}});
-    return place->second;
+      list.push_back({{"operator", tag.operator_name},
+                      {"file", tag.file},
+                      {"line", tag.line},
+                      {"layer", tag.layer}});
+    indices.push_back(place->second);
   }
-  const Json& tags() const noexcept { return tags_; }
-
- private:
-  std::map<std::tuple<std::string_view, std::string_view, std::uint32_t>, std::size_t> indices_;
-  Json tags_ = Json::array();
-};
+  return {list, indices};
+}
 }  // namespace
 
 std::string Comparison::json() const {
@@ -143,18 +146,28 @@ std::string summary_json(const Device& device) {
 
 void detail::write_recording(std::string_view device, const EventLog::Reading& reading,
                              const Writer& write) {
-  TagTable tags;
-  for (const Event& event : reading.events) tags.index_of(event);
+  const auto [tags, index_of] = distinct(reading.tags);
+  Json samples = Json::array(), marks = Json::array();
+  for (const Sample& sample : reading.samples)
+    samples.push_back({sample.begin, sample.end, sample.events, sample.steps,
+                       sample.peak.by_category, sample.peak_reserved, sample.after.allocated,
+                       sample.after.reserved});
+  for (const Event& mark : reading.marks) marks.push_back({mark.nanoseconds, index_of[mark.tag]});
   const Json allocated = by_category([&](std::size_t i) { return reading.before.allocated[i]; });
   std::string text = text_of(
       {{"format", "ebb memory recording"},
-       {"version", 1},
+       {"version", 2},
        {"device", device},
-       {"dropped", reading.dropped},
-       {"before", {{"allocated_bytes", allocated}, {"reserved_bytes", reading.before.reserved}}},
        {"kinds", names<EventKind>(kEventKindCount)},
        {"categories", names<Category>(kCategoryCount)},
-       {"tags", tags.tags()},
+       {"tags", tags},
+       {"sample_columns",
+        {"begin", "end", "events", "steps", "peak", "peak_reserved", "held", "reserved"}},
+       {"samples", samples},
+       {"mark_columns", {"nanoseconds", "tag"}},
+       {"marks", marks},
+       {"dropped", reading.dropped},
+       {"before", {{"allocated_bytes", allocated}, {"reserved_bytes", reading.before.reserved}}},
        {"columns", {"nanoseconds", "kind", "address", "bytes", "category", "old_category", "tag"}}},
       -1);
   text.back() = ',';  // reopens the object
@@ -166,7 +179,7 @@ void detail::write_recording(std::string_view device, const EventLog::Reading& r
                    &event == reading.events.data() ? "" : ",", event.nanoseconds,
                    static_cast<int>(event.kind), reinterpret_cast<std::uintptr_t>(event.address),
                    event.bytes, static_cast<int>(event.category), static_cast<int>(event.before),
-                   tags.index_of(event));
+                   index_of[event.tag]);
     if (text.size() > kPieceBytes) write(std::exchange(text, {}));
   }
   write(text);

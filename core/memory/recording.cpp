@@ -27,13 +27,13 @@ void Recording::mark(std::string_view name) noexcept { log_->mark(name); }
 void Recording::step() noexcept { log_->step(); }
 
 std::vector<RecordedEvent> Recording::events() const {
-  EventLog::Reading reading = log_->read();
+  const EventLog::Reading reading = log_->read();
   std::vector<RecordedEvent> events;
   events.reserve(reading.events.size());
   Held held = reading.before;
   for (const Event& event : reading.events) {
     held.apply(event);
-    events.push_back({event, held.allocated_bytes(), held.reserved});
+    events.push_back({event, reading.tags[event.tag], held.allocated_bytes(), held.reserved});
   }
   return events;
 }

@@ -11,14 +11,14 @@
 namespace ebb::memory {
 
 struct RecordingOptions {
-  std::size_t max_events = 1'000'000;  // 48 bytes each; beyond, the oldest are dropped and counted,
-                                       // with the names of their marks, unless events() returned
-                                       // them
+  std::size_t max_events = 1'000'000;  // 32 bytes each; beyond, the oldest are condensed into at
+                                       // most 4096 samples
 };
 
-// An event, and the bytes held on the whole device after it. The names of marks live as long as the
-// recording.
-struct RecordedEvent : Event {
+// An event, its tag, and the bytes held on the whole device after it. The operator of a mark is its
+// name, which lives as long as the recording; after 65,536 different names, further ones are left
+// out.
+struct RecordedEvent : Event, Tag {
   std::size_t allocated_bytes = 0;
   std::size_t reserved_bytes = 0;
 };
@@ -51,16 +51,20 @@ class Recording {
 
   // Events so far, oldest first.
   std::vector<RecordedEvent> events() const;
-  std::size_t dropped() const noexcept;  // events missing before the first
+  std::size_t dropped() const noexcept;  // events before the first, condensed into samples
 
   // Writes the recording so far as one JSON object, replacing a file of that name as a whole or not
   // at all. Throws FileError.
   //
-  //   {"format": "ebb memory recording", "version": 1, "device": name,
+  //   {"format": "ebb memory recording", "version": 2, "device": name,
+  //    "kinds": [name, ...], "categories": [name, ...],
+  //    "tags": [{"operator": name, "file": name, "line": number, "layer": name}, ...],
+  //    "sample_columns": ["begin", "end", "events", "steps", "peak", "peak_reserved", "held",
+  //                       "reserved"],
+  //    "samples": [[number, ..., [bytes, ...], ...], ...],
+  //    "mark_columns": ["nanoseconds", "tag"], "marks": [[number, number], ...],
   //    "dropped": events that are missing before the first,
   //    "before": {"allocated_bytes": {category: bytes, ...}, "reserved_bytes": bytes},
-  //    "kinds": [name, ...], "categories": [name, ...],
-  //    "tags": [{"operator": name, "file": name, "line": number}, ...],
   //    "columns": ["nanoseconds", "kind", "address", "bytes", "category", "old_category", "tag"],
   //    "events": [[number, ...], ...]}
   //
@@ -69,6 +73,11 @@ class Recording {
   // category differs from the new one if a block changed it. A mark's tag has its name as the
   // operator. The bytes held after a row are those before the first, changed by all rows up to it:
   // "allocate" and "map" add, "free" and "unmap" subtract.
+  //
+  // Samples are the dropped events, oldest first: nanoseconds of the first and last of them, their
+  // number, steps that ended, most allocated bytes (by category at that moment), most reserved
+  // bytes, and what was held after the last (allocated by category, reserved). The maxima include
+  // the moment before the first event. "marks" are the marks among them, the first 65,536.
   void write_json(const std::string& path) const;
 
   // Writes the page: a file that opens in any browser and loads nothing else. It shows the bytes

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ namespace {
 
 using namespace memory;
 
-constexpr Tag kTag{"matmul", "model.cpp", 12};
+constexpr Tag kTag{"matmul", "model.cpp", 12, "encoder.0"};
 
 Held held_now(const CachingAllocator& allocator) {
   const Stats stats = allocator.stats();
@@ -54,7 +56,8 @@ TEST_CASE("a log says who asked for what, when, and when it went") {
   REQUIRE(allocator->set_recorder(nullptr));
   allocator->free(allocator->allocate({.bytes = 5}));  // of no concern to it any more
 
-  const std::vector<Event> events = log->read().events;
+  const EventLog::Reading reading = log->read();
+  const std::vector<Event>& events = reading.events;
   std::vector<EventKind> kinds;
   for (const Event& event : events) kinds.push_back(event.kind);
   CHECK(kinds == std::vector{EventKind::map, EventKind::allocate, EventKind::mark,
@@ -67,10 +70,8 @@ TEST_CASE("a log says who asked for what, when, and when it went") {
   CHECK(came.address == address);
   CHECK(came.bytes == 1024);
   CHECK(came.category == Category::gradient);
-  CHECK(came.tag().operator_name == kTag.operator_name);
-  CHECK(came.tag().file == kTag.file);
-  CHECK(came.tag().line == 12);
-  CHECK(std::string(events[2].operator_name) == "made");
+  CHECK(reading.tags[came.tag] == kTag);
+  CHECK(reading.tags[events[2].tag].operator_name == std::string("made"));
   CHECK(events[3].before == Category::gradient);
   CHECK(events[3].category == Category::activation);
   CHECK(events[4].category == Category::activation);
@@ -136,26 +137,124 @@ TEST_CASE("a log's events are the last ones in their order, across chunks") {
   for (std::size_t i = 0; i < 2500; ++i) REQUIRE(reading.events[i].bytes == 7500 + i);
 }
 
-TEST_CASE("the names of marks that a log has dropped go, and those that were read stay") {
-  EventLog log(1000);
-  const auto mark = [&](int count) {
-    for (int i = 0; i < count; ++i) log.mark("a moment of its own: " + std::to_string(i));
+TEST_CASE(
+    "what a log has dropped is in its samples: maxima, steps, marks and what was held after") {
+  const std::size_t most = GENERATE(1u, 50u, 1500u);
+  CAPTURE(most);
+  EventLog whole(1'000'000), log(most);
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t bound) { return random() % bound; };
+  const auto category = [&] { return static_cast<Category>(below(kCategoryCount)); };
+  std::vector<std::pair<std::size_t, Category>> blocks;
+  std::vector<std::size_t> segments;
+  const auto take = [&](auto& list) {
+    std::swap(list[below(list.size())], list.back());
+    const auto taken = list.back();
+    list.pop_back();
+    return taken;
   };
-  mark(3000);
-  const std::size_t before = mallinfo2().uordblks;
-  mark(100'000);
-  CHECK(mallinfo2().uordblks < before + (std::size_t{1} << 20));
+  const auto to_both = [&](const auto& call) {
+    call(whole);
+    call(log);
+  };
+  for (int i = 0; i < 20'000; ++i) {
+    const Tag tag{"add", "model.cpp", static_cast<unsigned>(below(20)), below(2) ? "a" : "b"};
+    switch (below(7)) {
+      case 0:
+      case 1: {
+        const auto block = blocks.emplace_back(below(1000), category());
+        to_both([&](EventLog& each) {
+          each.add(EventKind::allocate, nullptr, block.first, block.second, tag);
+        });
+        break;
+      }
+      case 2: {
+        if (blocks.empty()) break;
+        const auto block = take(blocks);
+        to_both([&](EventLog& each) {
+          each.add(EventKind::free, nullptr, block.first, block.second, tag);
+        });
+        break;
+      }
+      case 3: {
+        if (blocks.empty()) break;
+        auto& [bytes, from] = blocks[below(blocks.size())];
+        const Category old = std::exchange(from, category());
+        to_both([&](EventLog& each) { each.recategorise(nullptr, bytes, old, from, tag); });
+        break;
+      }
+      case 4: {
+        const bool maps = segments.empty() || below(2);
+        const std::size_t bytes = maps ? segments.emplace_back(below(1000)) : take(segments);
+        const EventKind kind = maps ? EventKind::map : EventKind::unmap;
+        to_both([&](EventLog& each) { each.add(kind, nullptr, bytes, {}, {}); });
+        break;
+      }
+      case 5:
+        to_both([&](EventLog& each) { each.step(); });
+        break;
+      default: {
+        const std::string name = "mark " + std::to_string(below(30));
+        to_both([&](EventLog& each) { each.mark(name); });
+      }
+    }
+  }
+  const EventLog::Reading all = whole.read(), some = log.read();
+  REQUIRE(all.dropped == 0);
+  REQUIRE(some.samples.size() <= 4096);
+  auto event = all.events.begin();
+  auto mark = some.marks.begin();
+  Held held;
+  std::int64_t before = 0;
+  for (const Sample& sample : some.samples) {
+    REQUIRE((&sample == &some.samples.back() || sample.events == some.samples[0].events));
+    REQUIRE(sample.begin >= std::exchange(before, sample.end));
+    REQUIRE(sample.end >= sample.begin);
+    std::size_t steps = 0, reserved = held.reserved;
+    Peak peak{held.allocated_bytes(), held.allocated};
+    for (std::size_t i = 0; i < sample.events; ++i, ++event) {
+      held.apply(*event);
+      steps += event->kind == EventKind::step ? 1 : 0;
+      reserved = std::max(reserved, held.reserved);
+      if (held.allocated_bytes() > peak.bytes) peak = {held.allocated_bytes(), held.allocated};
+      if (event->kind != EventKind::mark) continue;
+      REQUIRE(std::string(all.tags[event->tag].operator_name) ==
+              some.tags[mark->tag].operator_name);
+      REQUIRE(mark->nanoseconds >= sample.begin);
+      REQUIRE(mark++->nanoseconds <= sample.end);
+    }
+    REQUIRE(sample.steps == steps);
+    REQUIRE(sample.peak.bytes == peak.bytes);
+    REQUIRE(sample.peak.by_category == peak.by_category);
+    REQUIRE(sample.peak_reserved == reserved);
+    REQUIRE(sample.after == held);
+  }
+  CHECK(mark == some.marks.end());
+  CHECK(some.before == held);
+  CHECK(some.dropped + most == all.events.size());
+  for (const Event& kept : some.events) {
+    REQUIRE(kept.kind == event->kind);
+    REQUIRE(kept.bytes == event->bytes);
+    if (kept.kind != EventKind::mark) REQUIRE(some.tags[kept.tag] == all.tags[event->tag]);
+    ++event;
+  }
+  CHECK(event == all.events.end());
+}
 
-  log.mark("repeated");
-  log.mark("repeated");
+TEST_CASE("a log in use does not grow any more, whatever it is told") {
+  EventLog log(1000);
+  const auto fill = [&] {
+    for (int i = 0; i < 200'000; ++i) log.mark("a moment of its own: " + std::to_string(i));
+  };
+  fill();
+  const std::size_t before = mallinfo2().uordblks;
+  fill();
+  CHECK(mallinfo2().uordblks < before + (std::size_t{1} << 10));
   const EventLog::Reading reading = log.read();
-  mark(100'000);
-  REQUIRE(reading.events.size() == 1000);
-  for (int i = 0; i < 998; ++i)
-    REQUIRE(reading.events[static_cast<std::size_t>(i)].operator_name ==
-            "a moment of its own: " + std::to_string(99'002 + i));
-  CHECK(reading.events[998].operator_name == std::string("repeated"));
-  CHECK(reading.events[999].operator_name == std::string("repeated"));
+  CHECK(reading.marks.size() == EventLog::kMostMarks);
+  CHECK(reading.tags[reading.marks.back().tag].operator_name ==
+        "a moment of its own: " + std::to_string(EventLog::kMostMarks - 1));
+  CHECK(reading.tags[reading.events.back().tag] == Tag{});
 }
 
 TEST_CASE("where the host has no memory for an event, the log loses events and says how many") {
@@ -180,25 +279,36 @@ TEST_CASE("where the host has no memory for an event, the log loses events and s
   HeapFault::arm();
   log.mark("a name of some length, which needs memory");
   CHECK_FALSE(HeapFault::disarm());
-  CHECK(log.dropped() == reading.dropped + 1);
+  reading = log.read();
+  CHECK(reading.tags[reading.events.back().tag] == Tag{});
 }
 
 TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {
-  EventLog log(5000);
+  const auto allocator = simulated();
+  const auto log = std::make_shared<EventLog>(5000);
+  REQUIRE(allocator->set_recorder(log));
   std::atomic<bool> done = false, torn = false;
   const auto add = [&](Category category) {
     for (std::size_t i = 0; i < 20'000; ++i) {
-      log.add(EventKind::allocate, nullptr, 512, category, kTag);
-      log.add(EventKind::free, nullptr, 512, category, kTag);
+      allocator->free(allocator->allocate({.bytes = 512, .category = category, .tag = kTag}));
+      if (i % 100 == 0) log->mark("hundred");
     }
   };
   std::thread reader([&] {
     while (!done) {
-      const EventLog::Reading reading = log.read();
+      const EventLog::Reading reading = log->read();
+      std::size_t dropped = 0;
+      for (const Sample& sample : reading.samples) {
+        dropped += sample.events;
+        if (sample.peak.bytes > 1024) torn = true;
+      }
+      if (dropped != reading.dropped) torn = true;
       Held held = reading.before;
+      std::int64_t last = dropped ? reading.samples.back().end : 0;
       for (const Event& event : reading.events) {
         held.apply(event);
-        if (held.allocated_bytes() > 1024 || event.bytes != 512) torn = true;
+        if (held.allocated_bytes() > 1024 || std::exchange(last, event.nanoseconds) > last)
+          torn = true;
       }
     }
   });
@@ -208,9 +318,9 @@ TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {
   done = true;
   reader.join();
   CHECK_FALSE(torn);
-  CHECK(log.read().events.size() == 5000);
-  CHECK(log.dropped() == 80'000 - 5000);
-  CHECK(after(log.read()).allocated_bytes() == 0);
+  CHECK(log->read().events.size() == 5000);
+  CHECK(log->dropped() == 80'000 + 400 + 1 - 5000);  // one segment was mapped
+  CHECK(after(log->read()).allocated_bytes() == 0);
 }
 
 // Calls a function of the test while memory is being committed.
