@@ -73,6 +73,10 @@ bool has_even_counter() {
   std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> clock;
   return clock == "tsc";
 }
+
+std::int64_t nanoseconds() noexcept {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 }  // namespace
 
 EventLog::EventLog(std::size_t max_events)
@@ -88,11 +92,6 @@ EventLog::EventLog(std::size_t max_events)
 void EventLog::begin(const Held& held, std::shared_ptr<Mutex> lock) noexcept {
   lock_ = std::move(lock);
   open_ = sample_from(held);
-}
-
-std::int64_t EventLog::nanoseconds() const noexcept {
-  using std::chrono::nanoseconds;
-  return nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::int64_t EventLog::ticks() const noexcept {
@@ -164,7 +163,7 @@ bool EventLog::has_room() noexcept {
 bool EventLog::make_room() noexcept {
   while (true) {
     try {
-      chunks_.push_back(std::make_shared_for_overwrite<Chunk>());
+      chunks_.push_back(std::make_shared<Chunk>());
       used_ = 0;
       return true;
     } catch (const std::bad_alloc&) {

@@ -78,7 +78,8 @@ struct Sample {
 /// of several categories has one event for each of them, in a row, at one address.
 ///
 /// Everything is under the allocator's lock once the log records. A reader takes the chunks and
-/// copies their content later; no event is overwritten while a reader has its chunk.
+/// copies their content later; no event is overwritten while a reader has its chunk. Times are kept
+/// in ticks, whose rate each reading measures: the same event may differ by some 100 ns in two.
 class EventLog {
  public:
   /// Throws Error for a maximum of zero.
@@ -135,7 +136,6 @@ class EventLog {
   void drop_oldest() noexcept;
   void condense(const Event& event) noexcept;
   std::int64_t ticks() const noexcept;  // of the processor's counter, or nanoseconds
-  std::int64_t nanoseconds() const noexcept;
 
   const std::size_t max_events_;
   const bool counts_;                      // whether the processor's counter is as good as a clock

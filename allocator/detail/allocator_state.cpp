@@ -63,11 +63,6 @@ void AllocatorState::refund(std::size_t bytes, PoolState* pool) noexcept {
   ledger.unreserve(bytes);
 }
 
-void AllocatorState::record(EventKind kind, const Block& block) noexcept {
-  if (recorder)
-    recorder->add(kind, block.data(), block.allocated_bytes(), block.category(), block.tag());
-}
-
 void AllocatorState::record(EventKind kind, const Holding& holding) noexcept {
   if (recorder) recorder->add(kind, holding.base, holding.composition.split, holding.asked_by());
 }

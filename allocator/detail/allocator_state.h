@@ -142,7 +142,10 @@ struct AllocatorState {
   /// Undoes the last charge(), whose memory was refused, as if it had never been counted.
   void refund(std::size_t bytes, PoolState* pool) noexcept;
   /// Adds an event to the recorder, if there is one.
-  void record(EventKind kind, const Block& block) noexcept;
+  void record(EventKind kind, const Block& block) noexcept {
+    if (recorder) [[unlikely]]
+      recorder->add(kind, block.data(), block.allocated_bytes(), block.category(), block.tag());
+  }
   void record(EventKind kind, const Holding& holding) noexcept;
   void record(EventKind kind, const void* base, std::size_t bytes) noexcept;
   bool fails_now() noexcept;
