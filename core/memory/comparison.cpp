@@ -8,9 +8,19 @@
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/simulation.h"
 #include "ebb/core/memory/recording.h"
+#include "ebb/core/memory/writers.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb::memory {
+
+namespace {
+std::vector<detail::Run> runs_of(const Comparison& comparison) {
+  std::vector<detail::Run> runs;
+  for (const Measurement& result : comparison.results())
+    runs.push_back({result.name + " on " + comparison.device().name(), result.log});
+  return runs;
+}
+}  // namespace
 
 Comparison::Comparison(const Device& device) : device_(device) {}
 
@@ -51,6 +61,14 @@ void Comparison::print() const {
   const std::string text = table();
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
+}
+
+void Comparison::write_perfetto(const std::string& path) const {
+  detail::write_perfetto(path, runs_of(*this));
+}
+
+void Comparison::write_pytorch_snapshot(const std::string& path) const {
+  detail::write_pytorch_snapshot(path, runs_of(*this));
 }
 
 }  // namespace ebb::memory

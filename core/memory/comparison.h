@@ -66,6 +66,11 @@ class Comparison {
       const std::string& path,
       std::initializer_list<std::reference_wrapper<const Comparison>> beside = {}) const;
 
+  // Write the recordings of all runs into one file, like the functions of Recording. For Perfetto a
+  // run is a process, for PyTorch a device. Throw FileError.
+  void write_perfetto(const std::string& path) const;
+  void write_pytorch_snapshot(const std::string& path) const;
+
  private:
   const Device device_;
   std::vector<Measurement> results_;

@@ -10,6 +10,7 @@
 #include "ebb/core/files/output_file.h"
 #include "ebb/core/memory/json.h"
 #include "ebb/core/memory/snapshot.h"
+#include "ebb/core/memory/writers.h"
 
 namespace ebb::memory {
 
@@ -45,6 +46,14 @@ void Recording::write_json(const std::string& path) const {
   detail::write_recording(device_.name(), log_->read(),
                           [&](std::string_view text) { file.write(text.data(), text.size()); });
   file.commit();
+}
+
+void Recording::write_perfetto(const std::string& path) const {
+  detail::write_perfetto(path, {{device_.name(), log_}});
+}
+
+void Recording::write_pytorch_snapshot(const std::string& path) const {
+  detail::write_pytorch_snapshot(path, {{device_.name(), log_}});
 }
 
 void snapshot_on_out_of_memory(std::string path) {

@@ -87,6 +87,21 @@ class Recording {
   // exact. Replaces a file of that name as a whole or not at all. Throws FileError.
   void write_html(const std::string& path) const;
 
+  // Writes the recording so far for ui.perfetto.dev and chrome://tracing, as JSON of the Trace
+  // Event Format: counters of allocated bytes, by category and in all, and of reserved bytes; a
+  // slice for each step and for each block, with operator, line, layer and bytes; an instant for
+  // each mark. Beyond 20,000 events the counters of allocated bytes have fewer samples, with every
+  // highest point of the sum. A file of that name is replaced as a whole or not at all. Throws
+  // FileError.
+  void write_perfetto(const std::string& path) const;
+
+  // Writes the recording so far for pytorch.org/memory_viz and `python -m torch.cuda._memory_viz`,
+  // as torch.cuda.memory._dump_snapshot() would. A block has the frames operator, layer and
+  // category; marks and steps are entries with the action "snapshot". Bytes from before the
+  // recording that no event is about are one segment at address 0. A file of that name is replaced
+  // as a whole or not at all. Throws FileError.
+  void write_pytorch_snapshot(const std::string& path) const;
+
   // For the library's own reports: the events, which outlive the recording.
   std::shared_ptr<const EventLog> log() const noexcept { return log_; }
 

@@ -1,0 +1,94 @@
+// Recordings in the formats of other tools.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ebb/allocator/event_log.h"
+#include "ebb/core/files/output_file.h"
+
+namespace ebb::memory::detail {
+
+struct Run {
+  std::string name;  // with the device's
+  std::shared_ptr<const EventLog> log;
+};
+
+// Write the files described at Recording. Throw FileError.
+void write_perfetto(const std::string& path, const std::vector<Run>& runs);
+void write_pytorch_snapshot(const std::string& path, const std::vector<Run>& runs);
+
+// Bytes of a block that are of one category. Other tools know blocks of one category only, so the
+// parts of an arena are shown as blocks that lie one behind the other.
+struct Part {
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+  Category category = Category::temporary;
+  Tag tag = {};
+};
+
+// Translates events, given in their order, to parts that go and come. A block that changes its
+// category goes and comes.
+class Parts {
+ public:
+  struct Change {
+    std::optional<Part> gone, come;
+  };
+
+  Change after(const Event& event) noexcept {
+    const bool comes = event.kind == EventKind::allocate, goes = event.kind == EventKind::free;
+    const bool changes = event.kind == EventKind::recategorise;
+    if (event.bytes == 0 || !(comes || goes || changes)) return {};
+    const bool is_next = event.address == block_ && event.kind == kind_ && !changes;
+    block_ = event.address;
+    kind_ = event.kind;
+    const std::uintptr_t address = is_next ? end_ : reinterpret_cast<std::uintptr_t>(block_);
+    end_ = address + event.bytes;
+    Change change;
+    if (goes || changes)
+      change.gone = {address, event.bytes, changes ? event.before : event.category, event.tag()};
+    if (comes || changes) change.come = {address, event.bytes, event.category, event.tag()};
+    return change;
+  }
+
+ private:
+  const void* block_ = nullptr;  // of the last event
+  EventKind kind_ = EventKind::mark;
+  std::uintptr_t end_ = 0;  // of the last part
+};
+
+// Returns a JSON string. Replaces bytes that are not UTF-8, which file names may contain.
+std::string json_string(std::string_view text);
+
+// A file of which at most a piece is in memory.
+class PieceFile {
+ public:
+  explicit PieceFile(const std::string& path) : file_(path) {}
+
+  // Returns the text to append to.
+  std::string& text() {
+    if (text_.size() > kPieceBytes) flush();
+    return text_;
+  }
+  void commit() {
+    flush();
+    file_.commit();
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 1 << 20;
+
+  void flush() {
+    file_.write(text_.data(), text_.size());
+    text_.clear();
+  }
+
+  ebb::detail::OutputFile file_;
+  std::string text_;
+};
+
+}  // namespace ebb::memory::detail
