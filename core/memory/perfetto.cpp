@@ -24,10 +24,9 @@ class Process {
         begin_(reading_.events.empty() ? 0 : reading_.events.front().nanoseconds) {}
 
   void write(const std::string& name) {
-    add('M', 0, R"("name":"process_name","args":{{"name":{}}})", json_string(name));
-    if (reading_.dropped > 0)
-      add('M', 0, R"("name":"process_labels","args":{{"labels":"{} earlier events dropped"}})",
-          reading_.dropped);
+    std::string label = name;
+    if (reading_.dropped > 0) label += fmt::format(", without {} earlier events", reading_.dropped);
+    add('M', 0, R"("name":"process_name","args":{{"name":{}}})", json_string(label));
     add('M', 0, R"("name":"thread_name","args":{{"name":"steps"}})");
     write_allocated();
     std::size_t reserved = reading_.before.reserved;
@@ -66,8 +65,8 @@ class Process {
   template <class... Args>
   void add(char phase, std::int64_t nanoseconds, fmt::format_string<Args...> text, Args&&... args) {
     std::string& to = file_.text();
-    fmt::format_to(std::back_inserter(to), R"({}{{"ph":"{}","pid":{},"tid":1,"ts":{},)",
-                   to.back() == '[' ? "\n" : ",\n", phase, id_, microseconds(nanoseconds));
+    fmt::format_to(std::back_inserter(to), R"({}{{"ph":"{}","pid":{},"tid":{},"ts":{},)",
+                   to.back() == '[' ? "\n" : ",\n", phase, id_, id_, microseconds(nanoseconds));
     fmt::format_to(std::back_inserter(to), text, std::forward<Args>(args)...);
     to += '}';
   }
@@ -112,22 +111,26 @@ class Process {
         text_of(part.tag).arguments);
   }
 
+  // Perfetto makes a track of each identity in a category, named after its first slice.
   std::string text_of(const Part& part) {
-    return fmt::format(R"("cat":"{}","id2":{{"local":"{:#x}"}},"name":{})",
-                       memory::name(part.category), part.address, text_of(part.tag).name);
+    const TagText& text = text_of(part.tag);
+    return fmt::format(R"("cat":"{}","id2":{{"local":"{:#x} {}"}},"name":{})",
+                       memory::name(part.category), part.address, text.index, text.name);
   }
 
   struct TagText {
+    std::size_t index;
     std::string name, arguments;
   };
   const TagText& text_of(const Tag& tag) {
-    TagText& text = tags_[{tag.operator_name, tag.file, tag.line, tag.layer}];
-    if (text.name.empty()) {
-      text.name = json_string(tag.operator_name);
-      text.arguments = R"(,"line":)" + json_string(fmt::format("{}:{}", tag.file, tag.line)) +
-                       R"(,"layer":)" + json_string(tag.layer);
+    const auto [place, is_new] =
+        tags_.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer});
+    if (is_new) {
+      const std::string line = json_string(fmt::format("{}:{}", tag.file, tag.line));
+      place->second = {tags_.size(), json_string(tag.operator_name),
+                       R"(,"line":)" + line + R"(,"layer":)" + json_string(tag.layer)};
     }
-    return text;
+    return place->second;
   }
 
   PieceFile& file_;

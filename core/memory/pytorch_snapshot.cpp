@@ -269,7 +269,12 @@ class Snapshot {
     pickle_.item("size", part.bytes);
     pickle_.item("requested_size", part.bytes);
     pickle_.item("state", state);
-    write_frames(part);
+    if (state == "inactive") {
+      pickle_.text("frames");
+      pickle_.begin_list();
+    } else {
+      write_frames(part);
+    }
     end_entry();
   }
 
