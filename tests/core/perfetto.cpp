@@ -1,4 +1,5 @@
 // Recordings in the Trace Event Format: counters equal the recording's figures.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 

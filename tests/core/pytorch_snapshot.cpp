@@ -1,4 +1,7 @@
 // Recordings as PyTorch's memory snapshots: their bytes equal the recording's figures.
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ebb/core/base/error.h"
@@ -103,9 +106,13 @@ struct Totals {
 Totals totals(const Json& snapshot, std::size_t device) {
   std::map<std::uint64_t, std::uint64_t> live;
   std::int64_t allocated = 0, reserved = 0;
+  std::uint64_t end = 0;  // of the segment before
   for (const Json& segment : snapshot["segments"]) {
     if (segment["device"] != device) continue;
     std::uint64_t at = segment["address"];
+    CHECK((end == 0 || at > end));
+    end = at + segment["total_size"].get<std::uint64_t>();
+    CHECK(end > at);
     for (const Json& block : segment["blocks"]) {
       CHECK(block["address"] == at);
       at += block["size"].get<std::uint64_t>();
@@ -113,8 +120,7 @@ Totals totals(const Json& snapshot, std::size_t device) {
       live[block["address"]] = block["size"];
       allocated += block["size"].get<std::int64_t>();
     }
-    CHECK(at ==
-          segment["address"].get<std::uint64_t>() + segment["total_size"].get<std::uint64_t>());
+    CHECK(at == end);
     reserved += segment["total_size"].get<std::int64_t>();
   }
   Totals totals;
@@ -135,6 +141,20 @@ Totals totals(const Json& snapshot, std::size_t device) {
   return totals;
 }
 
+// Compares the bytes at the peak and the end; totals() counts back to the begin.
+void check_totals(const Json& snapshot, const memory::Recording& recording) {
+  const Totals found = totals(snapshot, 0);
+  const std::vector<memory::RecordedEvent> events = recording.events();
+  const auto check = [&](const std::vector<std::int64_t>& each, auto figure) {
+    const auto most = std::ranges::max_element(events, {}, figure);
+    CHECK(*std::ranges::max_element(each) == static_cast<std::int64_t>(std::invoke(figure, *most)));
+    CHECK(each.front() == static_cast<std::int64_t>(std::invoke(figure, events.back())));
+    CHECK(each.back() == static_cast<std::int64_t>(std::invoke(figure, events.front())));
+  };
+  check(found.allocated, &memory::RecordedEvent::allocated_bytes);
+  check(found.reserved, &memory::RecordedEvent::reserved_bytes);
+}
+
 }  // namespace
 
 TEST_CASE("a snapshot for PyTorch has the recording's bytes at its begin, peak and end", "[host]") {
@@ -143,7 +163,8 @@ TEST_CASE("a snapshot for PyTorch has the recording's bytes at its begin, peak a
   Tensor freed = kib(3, device);
   const Tensor before = kib(5, device);
   memory::Recording recording(device);
-  const Tensor kept = kib(7, device);
+  recording.mark("begin");
+  const Tensor kept = kib(100, device);
   recording.mark("a \"quoted\" \xFF name");
   for (int i = 0; i < 300; ++i) recording.mark(std::to_string(i));  // more names than one byte has
   const Tensor x = kib(1, device).with_grad();
@@ -158,19 +179,7 @@ TEST_CASE("a snapshot for PyTorch has the recording's bytes at its begin, peak a
   memory::release_cached(device);
   recording.write_pytorch_snapshot(folder.path("snapshot.pickle"));
   const Json snapshot = read(folder.path("snapshot.pickle"));
-  const Totals found = totals(snapshot, 0);
-  std::vector<std::int64_t> allocated{8_KiB}, reserved{2_MiB};
-  for (const memory::RecordedEvent& event : recording.events()) {
-    allocated.push_back(static_cast<std::int64_t>(event.allocated_bytes));
-    reserved.push_back(static_cast<std::int64_t>(event.reserved_bytes));
-  }
-  CHECK(found.allocated.front() == allocated.back());
-  CHECK(found.allocated.back() == allocated.front());
-  CHECK(*std::ranges::max_element(found.allocated) == *std::ranges::max_element(allocated));
-  CHECK(found.reserved.front() == reserved.back());
-  CHECK(found.reserved.back() == reserved.front());
-  CHECK(*std::ranges::max_element(found.reserved) == *std::ranges::max_element(reserved));
-
+  check_totals(snapshot, recording);
   const Json& trace = snapshot["device_traces"][0];
   const auto has_frame = [&](const std::string& action, const Json& frame) {
     return std::ranges::any_of(trace, [&](const Json& entry) {
@@ -183,6 +192,25 @@ TEST_CASE("a snapshot for PyTorch has the recording's bytes at its begin, peak a
                   {{"filename", "mark"}, {"line", 0}, {"name", "a \"quoted\" \uFFFD name"}}));
   CHECK(has_frame("alloc", {{"filename", "category"}, {"line", 0}, {"name", "activation"}}));
   CHECK(trace[0]["category"] == "unknown");
+}
+
+TEST_CASE("a snapshot for PyTorch has segments of which pieces went back", "[host]") {
+  const tests::TemporaryFolder folder;
+  const Device device = Device::simulated("cpu", 1_GiB);
+  Tensor first = kib(4096, device), second = kib(4096, device), third = kib(4096, device);
+  second = {};
+  memory::Recording recording(device);
+  recording.mark("begin");
+  memory::release_cached(device);
+  const Tensor fourth = kib(8192, device);
+  Tensor fifth = kib(8192, device);
+  const Tensor sixth = kib(8192, device);
+  fifth = {};
+  memory::release_cached(device);
+  const Tensor seventh = kib(8192, device);  // where the fifth was
+  first = {};
+  recording.write_pytorch_snapshot(folder.path("snapshot.pickle"));
+  check_totals(read(folder.path("snapshot.pickle")), recording);
 }
 
 TEST_CASE("a snapshot of a comparison for PyTorch has a device for each run") {
