@@ -71,7 +71,7 @@ class Process {
     to += '}';
   }
 
-  // Of many events writes those after which a group of events had most, and ended.
+  // Writes samples. A group of many events has two: where it had most, and at its end.
   void write_allocated() {
     const std::vector<Event>& events = reading_.events;
     const std::size_t group = 1 + events.size() / kSamples;

@@ -168,7 +168,9 @@ void compare_my_own(Device device, const DataSet& digits) {
         mark("trained");
       });
   comparison.print();  // the table
-  // Not yet: Comparison::write_html, write_perfetto, write_pytorch_snapshot
+  // Not yet: Comparison::write_html
+  comparison.write_perfetto("trace.json");
+  comparison.write_pytorch_snapshot("snapshot.pickle");  // opens in PyTorch's memory_viz
 }
 
 int main(int argc, char** argv) {

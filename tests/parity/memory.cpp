@@ -90,8 +90,8 @@ EBB_PROGRAM("torch.cuda.memory._record_memory_history(), _dump_snapshot(f)") {
   memory::Recording recording(d);
   { const Tensor gone = mebibytes(1, d); }
   CHECK(recording.events().size() >= 2);
-  recording.write_json(folder.path("memory.json"));
-  CHECK(contents_of(folder.path("memory.json")).find("ebb memory recording") != std::string::npos);
+  recording.write_pytorch_snapshot(folder.path("memory.pickle"));
+  CHECK(contents_of(folder.path("memory.pickle")).find("device_traces") != std::string::npos);
 }
 EBB_PROGRAM("del x") {
   const Device d = device();
