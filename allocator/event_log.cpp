@@ -91,6 +91,7 @@ EventLog::EventLog(std::size_t max_events)
 
 void EventLog::begin(const Held& held, std::shared_ptr<Mutex> lock) noexcept {
   lock_ = std::move(lock);
+  start_held_ = held;
   open_ = sample_from(held);
 }
 
@@ -212,6 +213,7 @@ EventLog::Reading EventLog::read() const {
     reading.samples = samples_;
     if (open_.events > 0) reading.samples.push_back(open_);
     reading.marks = marks_;
+    reading.start = start_held_;
     reading.before = open_.after;
     reading.dropped = dropped_;
     reading.tags.resize(tags_.size());

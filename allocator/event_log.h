@@ -110,6 +110,7 @@ class EventLog {
     std::vector<Sample> samples;  ///< of the dropped events, oldest first, in equal numbers but the
                                   ///< last
     std::vector<Event> marks;     ///< dropped: the first kMostMarks of them
+    Held start;                   ///< state before the first event of all
     Held before;                  ///< state before the first kept event
     std::size_t dropped = 0;
     std::vector<Event> events;  ///< kept, oldest first
@@ -147,6 +148,7 @@ class EventLog {
   std::size_t used_ = kChunk;                  // of the last chunk
   std::size_t count_ = 0;
   std::vector<Sample> samples_;  // of span_ events each
+  Held start_held_;
   std::size_t span_ = 1;
   Sample open_;  // the last one; ends where the kept events begin
   std::vector<Event> marks_;

@@ -45,17 +45,17 @@ std::string array(const Range& range) {
 std::string text_of(const Timeline& timeline) {
   Json tags = Json::array();
   for (const Tag& tag : timeline.tags) tags.push_back(to_json(tag));
-  std::string text =
-      fmt::format(R"("before":{},"dropped":{},"tags":{},"names":{},"pieces":)",
-                  array(timeline.before), timeline.dropped, text_of(tags), text_of(timeline.names));
+  std::string text = fmt::format(R"("before":{},"tags":{},"names":{},"pieces":)",
+                                 array(timeline.before), text_of(tags), text_of(timeline.names));
   text += array(timeline.pieces, [](const Timeline::Piece& piece) {
     return fmt::format("[{},{},{},{}]", piece.address, piece.bytes, piece.category, piece.tag);
   });
   text +=
       ",\"patterns\":" + array(timeline.patterns, [](const Timeline::Pattern& pattern) {
-        return fmt::format(R"({{"codes":{},"thinned":{},"peak":{},"peak_events":{},"events":{}}})",
-                           array(pattern.codes), pattern.is_thinned, array(pattern.peak),
-                           pattern.peak_events, pattern.events);
+        return fmt::format(
+            R"({{"codes":{},"thinned":{},"sample":{},"net":{},"peak":{},"peak_events":{},"events":{}}})",
+            array(pattern.codes), pattern.is_thinned, pattern.is_sample, array(pattern.net),
+            array(pattern.peak), pattern.peak_events, pattern.events);
       });
   const auto of_spans = [&](const char* name, auto Timeline::Span::*member) {
     text += fmt::format(",\"{}\":{}", name, array(timeline.spans, [&](const Timeline::Span& span) {
@@ -64,6 +64,7 @@ std::string text_of(const Timeline& timeline) {
   };
   of_spans("span_patterns", &Timeline::Span::pattern);
   of_spans("span_names", &Timeline::Span::name);
+  of_spans("span_steps", &Timeline::Span::steps);
   of_spans("span_nanoseconds", &Timeline::Span::nanoseconds);
   return text;
 }

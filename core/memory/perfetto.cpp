@@ -48,7 +48,8 @@ class Process {
         write_reserved(event.nanoseconds, reserved);
       }
       if (event.kind == EventKind::mark)
-        add('i', event.nanoseconds, R"("s":"p","name":{})", json_string(event.tag().operator_name));
+        add('i', event.nanoseconds, R"("s":"p","name":{})",
+            json_string(reading_.tags[event.tag].operator_name));
       if (event.kind == EventKind::step)
         add('X', step_begin, R"("dur":{},"name":"step {}")",
             microseconds(event.nanoseconds - step_begin), ++steps);
@@ -137,7 +138,7 @@ class Process {
   const std::size_t id_;
   const EventLog::Reading reading_;
   const std::int64_t begin_;
-  Parts parts_;
+  Parts parts_{reading_.tags};
   std::set<std::uintptr_t> open_;
   std::map<std::tuple<const char*, const char*, unsigned, const char*>, TagText> tags_;
 };

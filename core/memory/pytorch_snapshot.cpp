@@ -142,7 +142,7 @@ class Snapshot {
     const EventLog::Reading reading = run.log->read();
     End end;
     Held held = reading.before;
-    Parts parts;
+    Parts parts(reading.tags);
     unsigned steps = 0;
     pickle_.begin_list();
     // Names the run; and PyTorch's page fails on categories without an unknown one.
@@ -171,7 +171,7 @@ class Snapshot {
         write_range("segment_unmap", event);
       }
       if (event.kind == EventKind::mark)
-        write_moment("mark", 0, event.tag().operator_name, event.nanoseconds);
+        write_moment("mark", 0, reading.tags[event.tag].operator_name, event.nanoseconds);
       if (event.kind == EventKind::step) write_moment("step", ++steps, "ended", event.nanoseconds);
     }
     add_unknown(held, end);

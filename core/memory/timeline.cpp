@@ -1,10 +1,13 @@
 #include "ebb/core/memory/timeline.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string_view>
 #include <tuple>
+
+#include "ebb/core/memory/writers.h"
 
 namespace ebb::memory::detail {
 
@@ -14,7 +17,7 @@ using Code = Timeline::Code;
 using Row = Timeline::Row;
 
 // What the page's text takes for each, about.
-constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40;
+constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40, kPatternBytes = 250;
 
 // Index of each different key, in the order in which they came.
 template <class Key, class Value>
@@ -44,12 +47,12 @@ std::int64_t allocated(const Row& row) {
 
 class Packer {
  public:
-  explicit Packer(const EventLog::Reading& reading) : reading_(reading) {
-    timeline_.before = row_of(reading.before);
-    timeline_.dropped = reading.dropped;
+  explicit Packer(const EventLog::Reading& reading) : reading_(reading), parts_(reading.tags) {
+    timeline_.before = row_of(reading.start);
   }
 
   Timeline pack(std::size_t most_bytes) {
+    add_samples();
     for (std::size_t i = 0; i < reading_.events.size(); ++i) {
       const Event& event = reading_.events[i];
       if (event.kind == EventKind::step || event.kind == EventKind::mark)
@@ -57,55 +60,76 @@ class Packer {
       else
         add(event, i);
     }
-    if (!codes_.empty())
-      end_span({.nanoseconds = reading_.events.back().nanoseconds, .operator_name = "end"});
+    if (!codes_.empty()) end_span("end", 0, reading_.events.back().nanoseconds);
     thin(most_bytes);
     return std::move(timeline_);
   }
 
  private:
-  void add(const Event& event, std::size_t i) {
-    const bool maps = event.kind == EventKind::map || event.kind == EventKind::unmap;
-    const auto category =
-        static_cast<std::uint8_t>(maps ? kCategoryCount : static_cast<std::size_t>(event.category));
-    if (event.kind == EventKind::recategorise) {
-      push(event, static_cast<std::uint8_t>(event.before), Timeline::kGoes | Timeline::kJoined, 0);
-      push(event, category, 0, 0);
-      return;
+  // Events that the log has condensed: a span for each sample, then one without events for each
+  // mark in it.
+  void add_samples() {
+    auto mark = reading_.marks.begin();
+    Row held = timeline_.before;
+    for (const Sample& sample : reading_.samples) {
+      const Row after = row_of(sample.after);
+      const Row peak = row_of({sample.peak.by_category, sample.peak_reserved});
+      Timeline::Pattern pattern;
+      pattern.is_sample = true;
+      pattern.events = sample.events;
+      for (std::size_t i = 0; i < Timeline::kRow; ++i) {
+        pattern.net[i] = after[i] - held[i];
+        pattern.peak[i] = peak[i] - held[i];
+      }
+      held = after;
+      timeline_.spans.push_back({timeline_.patterns.size(), -1,
+                                 static_cast<std::int64_t>(sample.steps), sample.end - since_});
+      timeline_.patterns.push_back(std::move(pattern));
+      since_ = sample.end;
+      for (; mark != reading_.marks.end() && mark->nanoseconds <= sample.end; ++mark)
+        end_span(reading_.tags[mark->tag].operator_name, 0, sample.end);
     }
-    // A block of several categories has one event for each, in a row: its parts lie side by side.
-    const auto continues = [&](std::size_t next) {
-      if (maps || !event.address || next >= reading_.events.size()) return false;
-      const Event& other = reading_.events[next];
-      return other.kind == event.kind && other.address == event.address &&
-             other.category > reading_.events[next - 1].category;
-    };
-    const bool goes = event.kind == EventKind::free || event.kind == EventKind::unmap;
-    push(event, category, (goes ? Timeline::kGoes : 0) | (continues(i + 1) ? Timeline::kJoined : 0),
-         part_);
-    part_ = continues(i + 1) ? part_ + event.bytes : 0;
   }
 
-  void push(const Event& event, std::uint8_t category, Code flags, std::size_t part) {
-    const Tag tag = event.tag();
+  void add(const Event& event, std::size_t i) {
+    if (event.kind == EventKind::map || event.kind == EventKind::unmap) {
+      const Part range{reinterpret_cast<std::uintptr_t>(event.address), event.bytes};
+      push(range, kCategoryCount, event.kind == EventKind::unmap ? Timeline::kGoes : 0);
+      return;
+    }
+    const auto [gone, come] = parts_.after(event);
+    const bool continues = i + 1 < reading_.events.size() &&
+                           reading_.events[i + 1].kind == event.kind &&
+                           reading_.events[i + 1].address == event.address;
+    const Code joined = continues ? Timeline::kJoined : 0;
+    if (gone)
+      push(*gone, static_cast<std::size_t>(gone->category),
+           Timeline::kGoes | (come ? Timeline::kJoined : joined));
+    if (come) push(*come, static_cast<std::size_t>(come->category), joined);
+  }
+
+  void push(const Part& part, std::size_t category, Code flags) {
+    const Tag& tag = part.tag;
     const auto which =
         tags_.of({tag.operator_name, tag.file, tag.line, tag.layer}, tag, timeline_.tags);
-    const Timeline::Piece piece{reinterpret_cast<std::uintptr_t>(event.address) + part, event.bytes,
-                                category, static_cast<std::uint32_t>(which)};
+    const Timeline::Piece piece{part.address, part.bytes, static_cast<std::uint8_t>(category),
+                                static_cast<std::uint32_t>(which)};
     codes_.push_back(
         Timeline::kPiece * static_cast<Code>(pieces_.of(piece, piece, timeline_.pieces)) + flags);
   }
 
   void end_span(const Event& event) {
+    const bool is_step = event.kind == EventKind::step;
+    end_span(is_step ? "" : reading_.tags[event.tag].operator_name, is_step, event.nanoseconds);
+  }
+
+  void end_span(const std::string& name, std::int64_t steps, std::int64_t nanoseconds) {
     const auto [place, is_new] = patterns_.try_emplace(codes_, timeline_.patterns.size());
     if (is_new) timeline_.patterns.push_back(pattern_of(codes_));
-    const std::string name = event.operator_name;
-    timeline_.spans.push_back({place->second,
-                               event.kind == EventKind::step ? -1
-                                                             : static_cast<std::int64_t>(names_.of(
-                                                                   name, name, timeline_.names)),
-                               event.nanoseconds - since_});
-    since_ = event.nanoseconds;
+    const std::int64_t which =
+        steps > 0 ? -1 : static_cast<std::int64_t>(names_.of(name, name, timeline_.names));
+    timeline_.spans.push_back({place->second, which, steps, nanoseconds - since_});
+    since_ = nanoseconds;
     codes_.clear();
   }
 
@@ -123,6 +147,7 @@ class Packer {
       pattern.peak_events = i + 1;
     }
     pattern.peak[kCategoryCount] = most_reserved;
+    pattern.net = held;
     return pattern;
   }
 
@@ -163,10 +188,7 @@ class Packer {
         most = peak;
         highest = span.pattern;
       }
-      for (const Code code : pattern.codes) {
-        const auto bytes = static_cast<std::int64_t>(piece_of(code).bytes);
-        held[piece_of(code).category] += code & Timeline::kGoes ? -bytes : bytes;
-      }
+      for (std::size_t i = 0; i < Timeline::kRow; ++i) held[i] += pattern.net[i];
     }
     if (!patterns.empty())  // the peak, then the last span and the first
       for (const std::size_t p :
@@ -175,7 +197,7 @@ class Packer {
     std::vector<std::size_t> order(patterns.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater(), [&](std::size_t p) { return uses[p]; });
-    std::size_t kept = 0;
+    std::size_t kept = kPatternBytes * patterns.size();
     std::vector<bool> is_written(timeline_.pieces.size(), false);
     const auto cost = [&](const Timeline::Pattern& pattern) {
       std::size_t bytes = kCodeBytes * pattern.codes.size();
@@ -222,8 +244,8 @@ class Packer {
   Index<std::string, std::string> names_;
   Index<Timeline::Piece, Timeline::Piece> pieces_;
   std::map<std::vector<Code>, std::size_t> patterns_;
+  Parts parts_;
   std::vector<Code> codes_;  // of the span that has not ended
-  std::size_t part_ = 0;     // bytes of the block's parts before
   std::int64_t since_ = 0;
 };
 

@@ -33,19 +33,21 @@ struct Timeline {
     // With `is_thinned`, the codes are only of pieces that outlive the span or were there before
     // it.
     bool is_thinned = false;
-    Row peak{};  // most allocated bytes and their split, above the span's beginning;
-                 // the last column has the most reserved bytes
+    bool is_sample = false;  // of a sample, whose events the log no longer has: no codes
+    Row net{};               // bytes at the span's end, above its beginning
+    Row peak{};              // most allocated bytes and their split, above the span's beginning;
+                             // the last column has the most reserved bytes
     std::size_t peak_events = 0;  // codes up to that moment
     std::size_t events = 0;       // before thinning
   };
   struct Span {
     std::size_t pattern = 0;
-    std::int64_t name = -1;  // in names: the mark that ended it; -1: a step
+    std::int64_t name = -1;  // in names: the mark that ended it; -1: none
+    std::int64_t steps = 0;  // that ended with it or, of a sample, in it
     std::int64_t nanoseconds = 0;
   };
 
   Row before{};
-  std::size_t dropped = 0;
   std::vector<Tag> tags;
   std::vector<std::string> names;
   std::vector<Piece> pieces;

@@ -35,6 +35,8 @@ struct Part {
 // category goes and comes.
 class Parts {
  public:
+  explicit Parts(const std::vector<Tag>& tags) : tags_(tags) {}
+
   struct Change {
     std::optional<Part> gone, come;
   };
@@ -49,13 +51,15 @@ class Parts {
     const std::uintptr_t address = is_next ? end_ : reinterpret_cast<std::uintptr_t>(block_);
     end_ = address + event.bytes;
     Change change;
+    const Tag& tag = tags_[event.tag];
     if (goes || changes)
-      change.gone = {address, event.bytes, changes ? event.before : event.category, event.tag()};
-    if (comes || changes) change.come = {address, event.bytes, event.category, event.tag()};
+      change.gone = {address, event.bytes, changes ? event.before : event.category, tag};
+    if (comes || changes) change.come = {address, event.bytes, event.category, tag};
     return change;
   }
 
  private:
+  const std::vector<Tag>& tags_;
   const void* block_ = nullptr;  // of the last event
   EventKind kind_ = EventKind::mark;
   std::uintptr_t end_ = 0;  // of the last part

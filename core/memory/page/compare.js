@@ -2,7 +2,7 @@
 
 // The most in a step, and what is held when the last one has ended.
 function stepFigures(run) {
-  const steps = run.spans.filter((span) => span.name === null), last = steps.at(-1);
+  const steps = run.spans.filter((span) => span.steps), last = steps.at(-1);
   if (!last) return null;
   const after = run.spans[last.index + 1];
   return {peak: Math.max(...steps.map((span) => allocatedOf(span.peak))), held: allocatedOf(after ? after.start : run.end)};
@@ -27,7 +27,7 @@ function baseOf(runs, run) {
 // Bytes over one step, the one that occurs most: those in use, so without the unused part of an arena.
 function stepCurve(run) {
   const uses = new Map();
-  for (const span of run.spans) if (span.name === null) uses.set(span.pattern, [...(uses.get(span.pattern) || []), span]);
+  for (const span of run.spans) if (span.steps === 1 && span.pattern.isWhole) uses.set(span.pattern, [...(uses.get(span.pattern) || []), span]);
   const often = [...uses.values()].sort((a, b) => b.length - a.length)[0];
   if (!often) return [];
   const span = often.at(-1), plan = run.arenaPlan();
@@ -65,7 +65,7 @@ function savingsNode(runs) {
 function namedMoments(runs) {
   const moments = [];
   for (const run of runs) {
-    const last = new Map(), steps = run.spans.filter((span) => span.name === null);
+    const last = new Map(), steps = run.spans.filter((span) => span.steps);
     for (const span of run.spans) if (span.name !== null) last.set(span.name, span);
     const add = (text, span, events) => moments.push({text: `${run.name}: ${text}`, run, span, events});
     for (const [name, span] of last) add(name, span, span.pattern.codes.length);

@@ -8,8 +8,7 @@ function buildPage() {
   document.title = report.title;
   const about = [report.device && `Device ${report.device}`, report.capacity_bytes && `${bytesText(report.capacity_bytes)} of memory`,
                  report.device && (report.limit_bytes ? `limit ${bytesText(report.limit_bytes)}` : "no limit")].filter(Boolean).join(", ");
-  const lost = runs.filter((run) => run.dropped).map((run) => `${run.name} lost its ${run.dropped} oldest events`).join("; ");
-  page.replaceChildren(element("header", {}, element("h1", {}, report.title), element("p", {class: "note"}, [about, lost].filter(Boolean).join(". "))));
+  page.replaceChildren(element("header", {}, element("h1", {}, report.title), element("p", {class: "note"}, about)));
   if (recorded.length) {
     const isRelative = report.runs.some((run) => run.is_relative);
     page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figuresNode(recorded)));

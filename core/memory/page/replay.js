@@ -13,11 +13,10 @@ class Run {
     this.name = data.name;
     this.predicted = data.predicted_peak_bytes;
     this.plans = data.plans;
-    this.dropped = data.dropped;
     this.tags = data.tags.map(([operator, file, line, layer]) => ({operator, file, line, layer}));
     this.pieces = data.pieces.map(([address, bytes, category, tag]) => ({address, bytes, category, tag: this.tags[tag]}));
     this.patterns = data.patterns;
-    for (const pattern of this.patterns) pattern.net = this.change(new Array(8).fill(0), pattern.codes);
+    for (const pattern of this.patterns) pattern.isWhole = !pattern.thinned && !pattern.sample;
     this.before = data.is_relative ? new Array(8).fill(0) : data.before;
     this.spans = this.placed(data);
     this.initial = new Int32Array(this.pieces.length);
@@ -32,25 +31,25 @@ class Run {
     let row = this.before, time = 0, step = 0;
     data.span_patterns.forEach((pattern, i) => {
       const name = data.span_names[i] < 0 ? null : data.names[data.span_names[i]];
-      const net = this.patterns[pattern].net, peak = this.patterns[pattern].peak;
-      spans.push({index: i, pattern: this.patterns[pattern], name, step, start: row, time, nanoseconds: data.span_nanoseconds[i],
+      const {net, peak} = this.patterns[pattern], steps = data.span_steps[i];
+      spans.push({index: i, pattern: this.patterns[pattern], name, step, steps, start: row, time, nanoseconds: data.span_nanoseconds[i],
                   peak: row.map((bytes, c) => bytes + peak[c])});
       time += data.span_nanoseconds[i];
       row = row.map((bytes, c) => bytes + net[c]);
-      if (name === null) ++step;
+      step += steps;
     });
     this.steps = step;
     this.end = row;
     for (let i = 0; i < spans.length;) {
       let last = i;
-      while (last < spans.length && spans[last].name !== null) ++last;
+      while (last < spans.length && !spans[last].steps) ++last;
       const first = spans[i].step, begin = first ? first - 1 / 3 : -1;
       for (let j = i; j < last; ++j) {
         spans[j].x0 = begin + (first - begin) * (j - i) / (last - i);
         spans[j].x1 = begin + (first - begin) * (j + 1 - i) / (last - i);
       }
       if (last > i && i > 0) spans[i - 1].x1 = begin;
-      if (last < spans.length) spans[last].x0 = spans[last].step, spans[last].x1 = spans[last].step + 1;
+      if (last < spans.length) spans[last].x0 = spans[last].step, spans[last].x1 = spans[last].step + spans[last].steps;
       i = last + 1;
     }
     return spans;
@@ -77,9 +76,9 @@ class Run {
     return this.spans.map((span) => ({span, events: span.pattern.peak_events, allocated: allocatedOf(span.peak)}));
   }
 
-  // Bytes by category, and reserved. Within a thinned span, those of its beginning.
+  // Bytes by category, and reserved. Within a span of which events are missing, those of its beginning.
   rowAt(span, events) {
-    return span.pattern.thinned ? span.start : this.change([...span.start], span.pattern.codes, events);
+    return !span.pattern.isWhole ? span.start : this.change([...span.start], span.pattern.codes, events);
   }
 
   // How many of each piece are alive.
@@ -89,7 +88,7 @@ class Run {
       for (let i = 0; i < count; ++i) alive[codes[i] >> 2] += codes[i] & 1 ? -1 : 1;
     };
     for (let i = 0; i < span.index; ++i) apply(this.spans[i].pattern.codes, this.spans[i].pattern.codes.length);
-    apply(span.pattern.codes, span.pattern.thinned ? 0 : events);
+    apply(span.pattern.codes, span.pattern.isWhole ? events : 0);
     return alive;
   }
 
@@ -104,7 +103,7 @@ class Run {
     });
     if (arena) holders.push(...arenaHolders(this.arenaPlan(), arena));
     const known = holders.reduce((sum, each) => sum + each.bytes, 0), all = allocatedOf(this.rowAt(span, events));
-    if (all > known && !span.pattern.thinned)
+    if (all > known && span.pattern.isWhole)
       holders.push({tag: {operator: "from before the recording", file: "", line: 0, layer: ""}, category: 6, bytes: all - known, blocks: 1});
     return holders;
   }
@@ -139,7 +138,7 @@ class Run {
     for (let i = first; i <= last && events <= 4 * most; ++i) events += this.spans[i].pattern.codes.length;
     for (let i = first; i <= last; i += bucket) {
       const group = this.spans.slice(i, Math.min(i + bucket, last + 1)), span = group[0];
-      if (bucket > 1 || events > 4 * most || span.pattern.thinned) {
+      if (bucket > 1 || events > 4 * most || !span.pattern.isWhole) {
         const top = group.reduce((a, b) => (allocatedOf(b.peak) > allocatedOf(a.peak) ? b : a)).peak;
         const row = [...top];
         row[kReserved] = Math.max(...group.map((each) => each.peak[kReserved]));

@@ -147,7 +147,7 @@ class Timelines {
       (this.categories.map((name, c) => [words(name), row[c]]).filter(([, bytes]) => bytes > 0)
         .map(([name, bytes]) => `${name} ${bytesText(bytes)}`).join(", ") || "nothing") +
       `), ${bytesText(row[kReserved])} reserved, at ${timeText(moment.span.time)}` +
-      (moment.span.pattern.thinned ? ". Of this span the peak is known, and not its events" : "");
+      (moment.span.pattern.isWhole ? "" : `. At most ${bytesText(allocatedOf(moment.span.peak))} in this span, whose events are not all known`);
   }
 
   enter(chart) {
@@ -180,4 +180,7 @@ class Timelines {
   }
 }
 
-function spanText(span) { return span.name === null ? `step ${span.step}` : `before "${span.name}"`; }
+function spanText(span) {
+  if (span.name !== null) return `before "${span.name}"`;
+  return span.steps > 1 ? `steps ${span.step} to ${span.step + span.steps - 1}` : span.steps ? `step ${span.step}` : "older events";
+}
