@@ -1,4 +1,4 @@
-// All JSON that the library writes: comparisons, figures, recordings and snapshots.
+// JSON of comparisons, figures, recordings and snapshots.
 #include "ebb/core/memory/json.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -143,6 +143,12 @@ std::string summary_json(const Device& device) {
   document["holders"] = to_json(allocator.holders(kNoLimit));
   return text_of(document, 2);
 }
+
+std::string detail::utf8(std::string_view text) {
+  return Json::parse(json_string(text)).get<std::string>();
+}
+
+std::string detail::json_string(std::string_view text) { return text_of(text, -1); }
 
 void detail::write_recording(std::string_view device, const EventLog::Reading& reading,
                              const Writer& write) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,11 @@ namespace ebb::memory::detail {
 
 // Receives a text piece by piece.
 using Writer = std::function<void(std::string_view)>;
+
+// Replaces bytes that are not UTF-8, which file names may contain.
+std::string utf8(std::string_view text);
+// Returns a JSON string of utf8(text).
+std::string json_string(std::string_view text);
 
 // Writes the object described at Recording::write_json(), in pieces: a million events are 50 MB of
 // text.

@@ -3,10 +3,10 @@
 
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include "ebb/core/memory/json.h"
 #include "ebb/core/memory/writers.h"
 
 namespace ebb::memory::detail {
@@ -144,11 +144,6 @@ class Process {
 };
 
 }  // namespace
-
-std::string json_string(std::string_view text) {
-  using Json = nlohmann::json;
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 void write_perfetto(const std::string& path, const std::vector<Run>& runs) {
   PieceFile file(path);

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <string_view>
 #include <tuple>
 
+#include "ebb/core/memory/json.h"
 #include "ebb/core/memory/writers.h"
 
 namespace ebb::memory::detail {
@@ -36,8 +37,8 @@ class Pickle {
   void text(std::string_view value) {
     const auto known = texts_.find(value);
     if (known != texts_.end()) return get(known->second);
-    const std::string utf8 = nlohmann::json::parse(json_string(value)).get<std::string>();
-    file_.text() += 'X' + bytes(utf8.size(), 4) + utf8;
+    const std::string valid = utf8(value);
+    file_.text() += 'X' + bytes(valid.size(), 4) + valid;
     texts_.emplace(value, put());
   }
   void item(std::string_view key, std::uint64_t value) {

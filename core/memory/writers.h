@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,9 +63,6 @@ class Parts {
   EventKind kind_ = EventKind::mark;
   std::uintptr_t end_ = 0;  // of the last part
 };
-
-// Returns a JSON string. Replaces bytes that are not UTF-8, which file names may contain.
-std::string json_string(std::string_view text);
 
 // A file of which at most a piece is in memory.
 class PieceFile {

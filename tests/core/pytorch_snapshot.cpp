@@ -225,7 +225,7 @@ TEST_CASE("a snapshot of a comparison for PyTorch has a device for each run") {
   const Json snapshot = read(folder.path("snapshot.pickle"));
   REQUIRE(snapshot["device_traces"].size() == 2);
   CHECK(snapshot["allocator_settings"]["device 1"] == "8 on cpu");
-  for (const std::size_t device : {0, 1}) {
+  for (const std::size_t device : {0U, 1U}) {
     const std::vector<std::int64_t> allocated = totals(snapshot, device).allocated;
     CHECK(*std::ranges::max_element(allocated) - allocated.back() ==
           static_cast<std::int64_t>(comparison.results()[device].measured.peak_bytes));
