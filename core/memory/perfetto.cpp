@@ -67,7 +67,7 @@ class Process {
   void add(char phase, std::int64_t nanoseconds, fmt::format_string<Args...> text, Args&&... args) {
     std::string& to = file_.text();
     fmt::format_to(std::back_inserter(to), R"({}{{"ph":"{}","pid":{},"tid":{},"ts":{},)",
-                   to.back() == '[' ? "\n" : ",\n", phase, id_, id_, microseconds(nanoseconds));
+                   to.ends_with('[') ? "\n" : ",\n", phase, id_, id_, microseconds(nanoseconds));
     fmt::format_to(std::back_inserter(to), text, std::forward<Args>(args)...);
     to += '}';
   }

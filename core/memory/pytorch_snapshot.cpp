@@ -33,7 +33,6 @@ class Pickle {
     else
       file_.text() += "\x8a\x08" + bytes(value, 8);
   }
-  void boolean(bool value) { file_.text() += value ? '\x88' : '\x89'; }
   void text(std::string_view value) {
     const auto known = texts_.find(value);
     if (known != texts_.end()) return get(known->second);
@@ -146,7 +145,7 @@ class Snapshot {
     Parts parts(reading.tags);
     unsigned steps = 0;
     pickle_.begin_list();
-    // Names the run; and PyTorch's page fails on categories without an unknown one.
+    // Names the run. PyTorch's page fails on categories without an unknown one.
     write_moment("run", 0, run.name, 0);
     for (const Event& event : reading.events) {
       held.apply(event);
@@ -243,12 +242,10 @@ class Snapshot {
     pickle_.item("device", device);
     pickle_.item("address", begin);
     pickle_.item("total_size", end - begin);
-    for (const char* key : {"allocated_size", "active_size", "requested_size"})
-      pickle_.item(key, allocated);
+    pickle_.item("allocated_size", allocated);
+    pickle_.item("active_size", allocated);
     pickle_.item("stream", 0);
     pickle_.item("segment_type", "large");
-    pickle_.text("is_expandable");
-    pickle_.boolean(true);
     pickle_.text("frames");
     pickle_.begin_list();
     pickle_.text("blocks");

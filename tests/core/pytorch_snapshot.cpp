@@ -54,9 +54,6 @@ Json unpickled(const std::string& text) {
       case '\x8a':
         stack.push_back(number(static_cast<int>(number(1))));
         break;
-      case '\x88':
-        stack.push_back(true);
-        break;
       case 'h':
         stack.push_back(named.at(number(1)));
         break;
