@@ -1,6 +1,7 @@
 #include "ebb/core/device/host_bytes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
 #include "ebb/core/base/error.h"
@@ -12,6 +13,8 @@ namespace {
 
 // Requests up to this size are not checked: the margin in the CPU's capacity covers them.
 constexpr std::size_t kAlwaysThere = std::size_t{1} << 20;
+
+constinit std::atomic<std::size_t> held_bytes{0};
 
 // A limit bounds only the device's reserved bytes, so it does not count here.
 std::size_t room(const memory::CachingAllocator& cpu) noexcept {
@@ -42,8 +45,16 @@ HostBytes::HostBytes(std::size_t bytes, const char* by, const char* purpose,
   memory::CachingAllocator& cpu = Device::cpu().runtime().allocator();
   const auto fits = [&] { return bytes <= kAlwaysThere || bytes <= room(cpu); };
   if (!fits()) cpu.release_cached();
-  if (fits()) data_.reset(new (std::nothrow) std::byte[bytes]);
+  if (fits()) data_ = {new (std::nothrow) std::byte[bytes], Free{bytes}};
   if (!data_) refuse(cpu, {.bytes = bytes, .tag = {by}, .purpose = purpose}, hint);
+  held_bytes += bytes;
+}
+
+std::size_t HostBytes::held() noexcept { return held_bytes; }
+
+void HostBytes::Free::operator()(std::byte* data) const noexcept {
+  delete[] data;
+  held_bytes -= bytes;
 }
 
 }  // namespace ebb

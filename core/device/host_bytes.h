@@ -5,7 +5,7 @@
 
 namespace ebb {
 
-// Uninitialised host memory for values in transit. No allocator counts it.
+// Uninitialised host memory for copies of values. No allocator counts it.
 class HostBytes {
  public:
   HostBytes() = default;
@@ -17,8 +17,15 @@ class HostBytes {
   std::byte* data() noexcept { return data_.get(); }
   const std::byte* data() const noexcept { return data_.get(); }
 
+  // Bytes that all HostBytes of the process hold now.
+  static std::size_t held() noexcept;
+
  private:
-  std::unique_ptr<std::byte[]> data_;
+  struct Free {
+    std::size_t bytes;
+    void operator()(std::byte* data) const noexcept;
+  };
+  std::unique_ptr<std::byte[], Free> data_;
 };
 
 }  // namespace ebb

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison.h"
 #include "ebb/core/memory/summary.h"
@@ -137,9 +138,13 @@ std::string Comparison::json() const {
 }
 
 std::string summary_json(const Device& device) {
-  const CachingAllocator& allocator = device.runtime().allocator();
+  Runtime& runtime = device.runtime();
+  const CachingAllocator& allocator = runtime.allocator();
   Json document = {{"device", device.name()}, {"simulated", device.is_simulated()}};
   document.update(to_json(allocator.stats()));
+  document["page_locked_bytes"] =
+      to_json(runtime.staging() ? runtime.staging()->stats().reserved : Figure{});
+  document["host_copies_bytes"] = runtime.is_host() ? HostBytes::held() : 0;
   document["holders"] = to_json(allocator.holders(kNoLimit));
   return text_of(document, 2);
 }

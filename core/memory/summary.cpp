@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/plan.h"
@@ -36,8 +37,13 @@ std::string share(std::size_t extra, std::size_t all) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
+// Without a figure for the peak of all allocated bytes.
 std::string line(const std::string& label, const Figure& of) {
-  return line(label, figure(of.current), figure(of.peak), figure(of.total));
+  return line(label, figure(of.current), std::string(), figure(of.peak), figure(of.total));
+}
+
+std::string line(const std::string& label, const Figure& of, std::size_t at_peak) {
+  return line(label, figure(of.current), figure(at_peak), figure(of.peak), figure(of.total));
 }
 
 std::string label_of(std::size_t category) {
@@ -53,24 +59,21 @@ std::string categories(const ByCategory& bytes) {
   return text;
 }
 
-// A line for each category: bytes now, at most, in all, and at the peak of all allocated bytes.
 std::string categories(const Stats& stats) {
   std::string text;
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
     const Figure& of = stats.by_category[i];
     if (of.total == 0) continue;
-    text += line(label_of(i), figure(of.current), figure(of.peak), figure(of.total),
-                 figure(stats.at_peak[i]));
+    text += line(label_of(i), of, stats.at_peak[i]);
   }
   return text;
 }
 
-std::string holder(const Holder& holder) {
-  std::string text = right(figure(holder.bytes), kFigure) +
-                     right(std::to_string(holder.blocks), 8) + "  " +
-                     (*holder.tag.operator_name ? holder.tag.operator_name : "unnamed");
-  if (*holder.tag.file && text.size() + 8 < kColumns)
-    text += "  " + source_line(holder.tag, kColumns - 2 - text.size());
+std::string holder(const std::string& bytes, const std::string& blocks, const Tag& tag) {
+  std::string text = right(bytes, kFigure) + right(blocks, 8) + "  " +
+                     (*tag.operator_name ? tag.operator_name : "unnamed");
+  if (*tag.file && text.size() + 8 < kColumns)
+    text += "  " + source_line(tag, kColumns - 2 - text.size());
   return text.substr(0, kColumns) + "\n";
 }
 
@@ -87,26 +90,31 @@ std::string times(const Plan& plan) {
 }  // namespace
 
 std::string summary(const Device& device, std::size_t most_holders) {
-  const CachingAllocator& allocator = device.runtime().allocator();
+  Runtime& runtime = device.runtime();
+  const CachingAllocator& allocator = runtime.allocator();
   const Stats stats = allocator.stats();
   const std::vector<Holder> holders = allocator.holders(most_holders);
   const std::string heading = "Memory of " + device.name();
   std::string text = heading.size() < kLabel ? "" : heading + "\n";
-  text += line(text.empty() ? heading : "", std::string("now"), std::string("at most"),
-               std::string("in all"), std::string("at the peak"));
+  text += line(text.empty() ? heading : "", std::string("now"), std::string("at the peak"),
+               std::string("own peak"), std::string("ever taken"));
   text += line("requested", stats.requested);
-  text += line("allocated", figure(stats.allocated.current), figure(stats.allocated.peak),
-               figure(stats.allocated.total), figure(stats.allocated.peak));
+  text += line("allocated", stats.allocated, stats.allocated.peak);
   text += categories(stats);
   text += line("reserved", stats.reserved);
+  if (runtime.staging() && runtime.staging()->stats().reserved.total > 0)
+    text += line("page-locked (host)", runtime.staging()->stats().reserved);
   text += "\n" + left("device", kLabel) + figure(stats.device_free) + " free of " +
           figure(stats.device_total) +
           (stats.limit == kNoLimit ? ", no limit" : ", limit " + figure(stats.limit)) + "\n";
   text += left("", kLabel) + counted(stats.allocations, "block") + " alive, " +
           counted(stats.segments, "segment") + " reserved\n";
+  if (runtime.is_host() && HostBytes::held() > 0)
+    text += left("", kLabel) + "besides " + figure(HostBytes::held()) + " in copies of values\n";
   if (holders.empty()) return text;
-  text += "\n" + right("held", kFigure) + right("blocks", 8) + "  by\n";
-  for (const Holder& each : holders) text += holder(each);
+  text += "\n" + holder("held", "blocks", {"by"});
+  for (const Holder& each : holders)
+    text += holder(figure(each.bytes), std::to_string(each.blocks), each.tag);
   return text;
 }
 

@@ -40,10 +40,10 @@ class EarlyStopping {
 
   // Takes the metric after an epoch. True where it is the best so far.
   Update update(double metric) noexcept;
-  // Likewise; a best update also copies the values of parameters and states to the host. They must
-  // be the same set each time. Throws Error for a graph's parameters and for another set than
-  // before, OutOfMemory; then the metric has not been taken. Takes host memory for a second copy
-  // meanwhile.
+  // Likewise; a best update also copies the values of parameters and states to the host, which
+  // memory::summary(Device::cpu()) counts. They must be the same set each time. Throws Error for a
+  // graph's parameters and for another set than before, OutOfMemory; then the metric has not been
+  // taken. Takes host memory for a second copy meanwhile.
   Update update(double metric, const Parameters& parameters, CallSite site = CallSite::here());
   // Sets parameters and states to the values of the best update. Slots stay. Throws Error if no
   // update has kept values, or for another set of parameters.

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -44,6 +46,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 TEST_CASE("a summary says what is held, was held at most, and by whom, in 80 columns", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   memory::set_limit(device, 512_MiB);
+  { Blocks(device).add(5_MiB, Category::activation, {"tanh", "model.cpp", 3}); }
   Blocks blocks(device);
   {
     Blocks gone(device);
@@ -53,13 +56,13 @@ TEST_CASE("a summary says what is held, was held at most, and by whom, in 80 col
   }
   const std::string text = memory::summary(device);
   CHECK(text ==
-        "Memory of sim:cpu           now     at most      in all at the peak\n"
-        "requested              20.0 MiB    23.0 MiB    23.0 MiB\n"
-        "allocated              20.0 MiB    23.0 MiB    23.0 MiB    23.0 MiB\n"
+        "Memory of sim:cpu           now at the peak    own peak  ever taken\n"
+        "requested              20.0 MiB                23.0 MiB    28.0 MiB\n"
+        "allocated              20.0 MiB    23.0 MiB    23.0 MiB    28.0 MiB\n"
         "  parameter               512 B       512 B       512 B       512 B\n"
         "  optimizer state      20.0 MiB    20.0 MiB    20.0 MiB    20.0 MiB\n"
-        "  activation                0 B     3.0 MiB     3.0 MiB     3.0 MiB\n"
-        "reserved               26.0 MiB    26.0 MiB    26.0 MiB\n"
+        "  activation                0 B     3.0 MiB     5.0 MiB     8.0 MiB\n"
+        "reserved               26.0 MiB                26.0 MiB    26.0 MiB\n"
         "\n"
         "device             998.0 MiB free of 1.0 GiB, limit 512.0 MiB\n"
         "                   2 blocks alive, 2 segments reserved\n"
@@ -67,6 +70,25 @@ TEST_CASE("a summary says what is held, was held at most, and by whom, in 80 col
         "        held  blocks  by\n"
         "    20.0 MiB       1  adam  model.cpp:2\n"
         "       512 B       1  declare  model.cpp:1\n");
+}
+
+TEST_CASE("the CPU's summary names copies that no allocator counts", "[host]") {
+  const Device cpu = Device::cpu();
+  const std::size_t allocated = memory::stats(cpu).allocated.current;
+  const auto copies = [&] { return Json::parse(memory::summary_json(cpu))["host_copies_bytes"]; };
+  CHECK(copies() == 0);
+  {
+    HostBytes copy(3_MiB, "test", "a copy"), none;
+    CHECK(copies() == 3_MiB);
+    CHECK(memory::summary(cpu).find(" besides 3.0 MiB in copies of values\n") != std::string::npos);
+    none = std::move(copy);
+    copy = HostBytes(1_MiB, "test", "a copy");
+    CHECK(copies() == 4_MiB);
+    CHECK(Json::parse(memory::summary_json(tests::simulated_host()))["host_copies_bytes"] == 0);
+  }
+  CHECK(copies() == 0);
+  CHECK(memory::summary(cpu).find("besides") == std::string::npos);
+  CHECK(memory::stats(cpu).allocated.current == allocated);
 }
 
 TEST_CASE("a summary stays within 80 columns whatever the names, and shows where files end",
@@ -117,6 +139,7 @@ TEST_CASE("a summary's JSON has every figure of stats() and every holder", "[hos
   CHECK(json["limit_bytes"] == 1_GiB);
   CHECK(json["allocations"] == 30);
   CHECK(json["segments"] == stats.segments);
+  CHECK(json["page_locked_bytes"] == figure({}));
   REQUIRE(json["holders"].size() == 30);
   CHECK(json["holders"][0] == Json({{"operator", "x"},
                                     {"file", "model.cpp"},

@@ -6,7 +6,9 @@
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/summary.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
@@ -106,6 +108,11 @@ TEST_CASE("page-locked memory goes back with what else is cached", "[concurrent]
   const std::size_t locked = device.runtime().staging()->reserved_bytes();
   CHECK(locked > 0);
   CHECK(locked <= 4 * std::size_t{64 << 10});  // pages of the host, for a few batches ahead
+  const std::string figure = memory::figure(locked);
+  CHECK(memory::summary(device).find("\npage-locked (host)" + std::string(13 - figure.size(), ' ') +
+                                     figure + "  ") != std::string::npos);
+  CHECK(memory::summary_json(device).find("\"page_locked_bytes\": {\n    \"current\": " +
+                                          std::to_string(locked) + ",") != std::string::npos);
   memory::release_cached(device);
   CHECK(device.runtime().staging()->reserved_bytes() == 0);
 }
