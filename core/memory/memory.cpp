@@ -1,6 +1,10 @@
 #include "ebb/core/memory/memory.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "ebb/allocator/call_log.h"
@@ -59,6 +63,26 @@ void reset_peaks(const Device& device) { allocator_of(device).reset_peaks(); }
 
 std::vector<Holder> holders(const Device& device, std::size_t most) {
   return allocator_of(device).holders(most);
+}
+
+std::vector<GrownHolder> difference(const std::vector<Holder>& before,
+                                    const std::vector<Holder>& after) {
+  // By text: copies of one line in a header have several addresses.
+  using Text = std::string_view;
+  const auto key = [](const Tag& tag) {
+    return std::tuple(Text(tag.operator_name), Text(tag.file), tag.line, Text(tag.layer));
+  };
+  std::map<std::tuple<Text, Text, unsigned, Text>, Holder> known;
+  for (const Holder& holder : before) known[key(holder.tag)] = holder;
+  std::vector<GrownHolder> grown;
+  for (const Holder& now : after) {
+    const Holder& then = known[key(now.tag)];
+    if (now.bytes > then.bytes)
+      grown.push_back(
+          {now.tag, now.bytes - then.bytes, static_cast<std::ptrdiff_t>(now.blocks - then.blocks)});
+  }
+  std::ranges::stable_sort(grown, std::greater(), &GrownHolder::bytes);
+  return grown;
 }
 
 Prediction predict(const Device& device, const std::function<void(Device)>& program,

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <iosfwd>
 #include <optional>
 #include <vector>
 
@@ -54,8 +55,25 @@ Watch on_threshold(const Device& device, Limit threshold, WatchFunction call);
 void reset_peaks(const Device& device);
 
 // Largest holders of allocated bytes: operators with the source lines that called them, largest
-// first, at most `most`. Walks every block.
+// first, at most `most` (kNoLimit: all). Walks every block.
 std::vector<Holder> holders(const Device& device, std::size_t most = 10);
+
+// A holder that has more bytes than before, and how much more.
+struct GrownHolder {
+  Tag tag;
+  std::size_t bytes = 0;
+  std::ptrdiff_t blocks = 0;  // below 0 where fewer but larger blocks are held
+};
+// The holders that have more bytes in `after` than in `before`, largest growth first. A holder is
+// new if `before` lacks it, so take both lists with kNoLimit:
+//
+//   const auto before = memory::holders(device, memory::kNoLimit);
+//   train_an_epoch();
+//   std::cout << memory::difference(before, memory::holders(device, memory::kNoLimit));
+std::vector<GrownHolder> difference(const std::vector<Holder>& before,
+                                    const std::vector<Holder>& after);
+// Writes a table like that of summary(): a line for each holder, line breaks included.
+std::ostream& operator<<(std::ostream& out, const std::vector<GrownHolder>& grown);
 
 }  // namespace memory
 

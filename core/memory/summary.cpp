@@ -8,6 +8,7 @@
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/memory/predict.h"
 
@@ -116,6 +117,13 @@ std::string summary(const Device& device, std::size_t most_holders) {
   for (const Holder& each : holders)
     text += holder(figure(each.bytes), std::to_string(each.blocks), each.tag);
   return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const std::vector<GrownHolder>& grown) {
+  out << holder("more", "blocks", {"by"});
+  for (const GrownHolder& each : grown)
+    out << holder(change_figure(0, each.bytes), fmt::format("{:+}", each.blocks), each.tag);
+  return out;
 }
 
 std::ostream& operator<<(std::ostream& out, const Plan& plan) {

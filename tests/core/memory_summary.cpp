@@ -91,6 +91,29 @@ TEST_CASE("the CPU's summary names copies that no allocator counts", "[host]") {
   CHECK(memory::stats(cpu).allocated.current == allocated);
 }
 
+TEST_CASE("a difference lists what grew, by text, largest first; what shrank is not in it",
+          "[host]") {
+  const std::string copy = "model.cpp";  // another address than the literal
+  const std::vector<memory::Holder> before = {{{"dense", "model.cpp", 1}, 5000, 5},
+                                              {{"dense", "model.cpp", 1, "head"}, 1000, 1},
+                                              {{"tanh", "model.cpp", 2}, 900, 9},
+                                              {{"adam", "model.cpp", 3}, 800, 1},
+                                              {{"gone", "model.cpp", 4}, 700, 1}};
+  const std::vector<memory::Holder> after = {{{"dense", copy.c_str(), 1}, 6024, 6},
+                                             {{"dense", copy.c_str(), 1, "head"}, 1000, 1},
+                                             {{"tanh", copy.c_str(), 2}, 4996, 4},
+                                             {{"adam", copy.c_str(), 3}, 799, 2},
+                                             {{"losses", copy.c_str(), 5}, 512, 1}};
+  std::ostringstream text;
+  text << memory::difference(before, after);
+  CHECK(text.str() ==
+        "        more  blocks  by\n"
+        "    +4.0 KiB      -5  tanh  model.cpp:2\n"
+        "    +1.0 KiB      +1  dense  model.cpp:1\n"
+        "      +512 B      +1  losses  model.cpp:5\n");
+  CHECK(memory::difference(after, after).empty());
+}
+
 TEST_CASE("a summary stays within 80 columns whatever the names, and shows where files end",
           "[host]") {
   const Device device = Device::simulated("cpu", std::size_t{1} << 60);

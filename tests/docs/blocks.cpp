@@ -50,6 +50,9 @@ struct Pages {
   void memory_2() {
 #include "ebb_docs/memory_2.inc"
   }
+  void memory_3() {
+#include "ebb_docs/memory_3.inc"
+  }
   void statistics_1(Session& session) {
 #include "ebb_docs/statistics_1.inc"
   }
