@@ -69,10 +69,10 @@ struct GrownHolder {
 //
 //   const auto before = memory::holders(device, memory::kNoLimit);
 //   train_an_epoch();
-//   std::cout << memory::difference(before, memory::holders(device, memory::kNoLimit));
+//   std::cout << memory::difference(before, memory::holders(device, memory::kNoLimit)) << "\n";
 std::vector<GrownHolder> difference(const std::vector<Holder>& before,
                                     const std::vector<Holder>& after);
-// Writes a table like that of summary(): a line for each holder, line breaks included.
+// Writes a line for each holder, like summary(), without the last line break.
 std::ostream& operator<<(std::ostream& out, const std::vector<GrownHolder>& grown);
 
 }  // namespace memory

@@ -120,10 +120,12 @@ std::string summary(const Device& device, std::size_t most_holders) {
 }
 
 std::ostream& operator<<(std::ostream& out, const std::vector<GrownHolder>& grown) {
-  out << holder("more", "blocks", {"by"});
+  if (grown.empty()) return out << "nothing has grown";
+  std::string text = holder("more", "blocks", {"by"});
   for (const GrownHolder& each : grown)
-    out << holder(change_figure(0, each.bytes), fmt::format("{:+}", each.blocks), each.tag);
-  return out;
+    text += holder(change_figure(0, each.bytes), fmt::format("{:+}", each.blocks), each.tag);
+  text.pop_back();
+  return out << text;
 }
 
 std::ostream& operator<<(std::ostream& out, const Plan& plan) {
