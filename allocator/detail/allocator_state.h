@@ -126,8 +126,8 @@ struct AllocatorState {
   std::size_t reserved_by_pools = 0;  // includes the rest of destroyed pools, if the device kept
                                       // any
   std::size_t segments_of_pools = 0;
-  // Whether any of the following is set, and whether any that may call a watch or tell a recorder;
-  // also read without the lock.
+  // Whether any of the following but the recorder is set, and whether any that may call a watch or
+  // tell a recorder; also read without the lock.
   std::atomic<bool> special = false, watched = false;
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;

@@ -184,9 +184,11 @@ TEST_CASE(
       }
       case 3: {
         if (blocks.empty()) break;
-        auto& [bytes, from] = blocks[below(blocks.size())];
-        const Category old = std::exchange(from, category());
-        to_both([&](EventLog& each) { each.recategorise(nullptr, bytes, old, from, tag); });
+        auto& block = blocks[below(blocks.size())];
+        const Category old = std::exchange(block.second, category());
+        to_both([&](EventLog& each) {
+          each.recategorise(nullptr, block.first, old, block.second, tag);
+        });
         break;
       }
       case 4: {
