@@ -3,12 +3,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/files/output_file.h"
 #include "ebb/core/memory/comparison.h"
+#include "ebb/core/memory/json.h"
 #include "ebb/core/memory/page_assets.h"
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/memory/timeline.h"
@@ -18,15 +18,12 @@ namespace ebb::memory {
 namespace detail {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMostBytes = 4'000'000;  // of all runs, so that a page stays below 5 MB
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const Tag& tag) {
+  return fmt::format("{},{},{},{}", json_string(tag.operator_name), json_string(tag.file), tag.line,
+                     json_string(tag.layer));
 }
-
-Json to_json(const Tag& tag) { return {tag.operator_name, tag.file, tag.line, tag.layer}; }
 
 // "[f(x), f(y), ...]" of numbers.
 template <class Range, class Value>
@@ -43,10 +40,10 @@ std::string array(const Range& range) {
 }
 
 std::string text_of(const Timeline& timeline) {
-  Json tags = Json::array();
-  for (const Tag& tag : timeline.tags) tags.push_back(to_json(tag));
-  std::string text = fmt::format(R"("before":{},"tags":{},"names":{},"pieces":)",
-                                 array(timeline.before), text_of(tags), text_of(timeline.names));
+  const auto bracketed = [](const Tag& tag) { return "[" + text_of(tag) + "]"; };
+  std::string text =
+      fmt::format(R"("before":{},"tags":{},"names":{},"pieces":)", array(timeline.before),
+                  array(timeline.tags, bracketed), array(timeline.names, json_string));
   text += array(timeline.pieces, [](const Timeline::Piece& piece) {
     return fmt::format("[{},{},{},{}]", piece.address, piece.bytes, piece.category, piece.tag);
   });
@@ -70,35 +67,36 @@ std::string text_of(const Timeline& timeline) {
 }
 
 std::string text_of(const Plan& plan) {
-  Json json = {{"peak_bytes", plan.peak_bytes},
-               {"parameter_bytes", plan.parameter_bytes},
-               {"optimizer_state_bytes", plan.optimizer_state_bytes},
-               {"feed_bytes", plan.feed_bytes},
-               {"arena_bytes", plan.arena_bytes},
-               {"reserved_bytes", plan.reserved_bytes},
-               {"lower_bound_bytes", plan.lower_bound_bytes},
-               {"naive_bytes", plan.naive_bytes},
-               {"unbudgeted_bytes", plan.unbudgeted_bytes},
-               {"repeated_nodes", plan.repeated_nodes},
-               {"micro_batches", plan.micro_batches},
-               {"moved_bytes", plan.moved_bytes},
-               {"is_reordered", plan.is_reordered},
-               {"captured_bytes", plan.captured_bytes},
-               {"peak_node", plan.peak_node}};
-  Json steps = Json::array(), buffers = Json::array();
-  if (plan.details) {
-    for (const PlanDetails::Step& step : plan.details->steps) {
-      Json tag = to_json(step.tag);
-      tag.push_back(step.is_repeated);
-      steps.push_back(tag);
-    }
-    for (const PlanDetails::Buffer& buffer : plan.details->buffers)
-      buffers.push_back({buffer.offset, buffer.bytes, buffer.first, buffer.last,
-                         static_cast<int>(buffer.category)});
-  }
-  json["steps"] = std::move(steps);
-  json["buffers"] = std::move(buffers);  // offset, bytes, first and last step, category
-  return text_of(json);
+  std::string text = "{";
+  const auto add = [&](const char* name, std::size_t value) {
+    fmt::format_to(std::back_inserter(text), R"("{}":{},)", name, value);
+  };
+  add("peak_bytes", plan.peak_bytes);
+  add("parameter_bytes", plan.parameter_bytes);
+  add("optimizer_state_bytes", plan.optimizer_state_bytes);
+  add("feed_bytes", plan.feed_bytes);
+  add("arena_bytes", plan.arena_bytes);
+  add("reserved_bytes", plan.reserved_bytes);
+  add("lower_bound_bytes", plan.lower_bound_bytes);
+  add("naive_bytes", plan.naive_bytes);
+  add("captured_bytes", plan.captured_bytes);
+  add("unbudgeted_bytes", plan.unbudgeted_bytes);
+  add("repeated_nodes", plan.repeated_nodes);
+  add("micro_batches", plan.micro_batches);
+  add("moved_bytes", plan.moved_bytes);
+  add("is_reordered", plan.is_reordered);
+  const PlanDetails none;
+  const PlanDetails& details = plan.details ? *plan.details : none;
+  text += R"("peak_node":)" + json_string(plan.peak_node) + R"(,"steps":)" +
+          array(details.steps, [](const PlanDetails::Step& step) {
+            return fmt::format("[{},{}]", text_of(step.tag), step.is_repeated);
+          });
+  // Offset, bytes, first and last step, category.
+  text += R"(,"buffers":)" + array(details.buffers, [](const PlanDetails::Buffer& buffer) {
+            return fmt::format("[{},{},{},{},{}]", buffer.offset, buffer.bytes, buffer.first,
+                               buffer.last, static_cast<int>(buffer.category));
+          });
+  return text + "}";
 }
 
 // In a script element, "</script" in a name would end it.
@@ -112,26 +110,24 @@ std::string in_script(std::string text) {
 
 void write_page(const std::string& path, const std::string& title, const Device* device,
                 std::span<const PageRun> runs, const std::string& comparison) {
-  Json categories = Json::array();
+  std::vector<std::string> categories;
   for (std::size_t i = 0; i < kCategoryCount; ++i)
-    categories.push_back(name(static_cast<Category>(i)));
-  Json head = {{"format", "ebb memory report"}, {"version", 1}, {"title", title}};
-  head["device"] = nullptr;
-  head["capacity_bytes"] = head["limit_bytes"] = nullptr;
+    categories.push_back(json_string(name(static_cast<Category>(i))));
+  std::string text =
+      fmt::format(R"({{"format":"ebb memory report","version":1,"title":{},)", json_string(title));
   if (device) {
     const CachingAllocator& allocator = device->runtime().allocator();
-    head["device"] = device->name();
-    head["capacity_bytes"] = allocator.capacity_bytes();
-    if (allocator.limit_bytes() != kNoLimit) head["limit_bytes"] = allocator.limit_bytes();
+    text += fmt::format(R"("device":{},"capacity_bytes":{},)", json_string(device->name()),
+                        allocator.capacity_bytes());
+    if (allocator.limit_bytes() != kNoLimit)
+      text += fmt::format(R"("limit_bytes":{},)", allocator.limit_bytes());
   }
-  head["categories"] = std::move(categories);
-  std::string text = text_of(head);
-  text.back() = ',';  // reopens the object
+  text += "\"categories\":" + array(categories) + ",";
   text += "\"comparison\":" + comparison + ",\"runs\":[";
   for (const PageRun& run : runs) {
     const EventLog::Reading reading = run.log ? run.log->read() : EventLog::Reading{};
     text += fmt::format(R"({}{{"name":{},"is_relative":{},"predicted_peak_bytes":{},)",
-                        &run == runs.data() ? "" : ",", text_of(Json(run.name)), run.is_relative,
+                        &run == runs.data() ? "" : ",", json_string(run.name), run.is_relative,
                         run.predicted_peak_bytes);
     text += text_of(pack(reading, kMostBytes / runs.size())) +
             ",\"plans\":" + array(run.plans, [](const Plan& plan) { return text_of(plan); }) + "}";

@@ -167,8 +167,8 @@ void compare_my_own(Device device, const DataSet& digits) {
                                            params));  // reads the loss where there is one
         mark("trained");
       });
-  comparison.print();  // the table
-  // Not yet: Comparison::write_html
+  comparison.print();                    // the table
+  comparison.write_html("report.html");  // one file, opens in any browser
   comparison.write_perfetto("trace.json");
   comparison.write_pytorch_snapshot("snapshot.pickle");  // opens in PyTorch's memory_viz
 }

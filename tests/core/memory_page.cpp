@@ -1,0 +1,157 @@
+// The page of a recording: what is packed into it adds up to what happened.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/comparison.h"
+#include "ebb/core/memory/recording.h"
+#include "ebb/core/memory/timeline.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/create.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+using namespace ebb;
+using memory::detail::pack;
+using memory::detail::Timeline;
+using Json = nlohmann::json;
+
+namespace {
+
+using Row = Timeline::Row;
+
+Row operator+(Row a, const Row& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+std::int64_t allocated(const Row& row) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < memory::kCategoryCount; ++i) sum += row[i];
+  return sum;
+}
+
+// Steps of random blocks, some of which stay or change their category; every third is the same.
+void run_randomly(const Device& device, memory::Recording& recording, unsigned seed) {
+  memory::CachingAllocator& allocator = device.runtime().allocator();
+  std::mt19937 random(seed);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  std::vector<memory::Block*> blocks;
+  for (int step = 0; step < 60; ++step) {
+    const std::size_t kept = blocks.size();
+    if (step % 3 == 0) random.seed(seed);
+    for (unsigned i = below(20); i > 0; --i) {
+      blocks.push_back(allocator.allocate({.bytes = below(1 << 20),
+                                           .category = static_cast<memory::Category>(below(7)),
+                                           .tag = {i % 2 ? "odd" : "even", "file", i}}));
+      if (below(4) == 0)
+        allocator.recategorise(blocks[below(static_cast<unsigned>(blocks.size()))],
+                               memory::Category::activation);
+    }
+    while (blocks.size() > kept + (step % 7 == 0 ? 1 : 0)) {
+      allocator.free(blocks.back());
+      blocks.pop_back();
+    }
+    if (step % 20 == 19) recording.mark("a \"mark\" </script>");
+    recording.step();
+  }
+  for (memory::Block* block : blocks) allocator.free(block);
+}
+
+// Bytes that the codes of a pattern leave above its beginning, and the most on the way.
+std::pair<Row, std::int64_t> replayed(const Timeline& timeline, const Timeline::Pattern& pattern) {
+  Row row{};
+  std::int64_t most = 0;
+  for (const Timeline::Code code : pattern.codes) {
+    const Timeline::Piece& piece =
+        timeline.pieces[static_cast<std::size_t>(code / Timeline::kPiece)];
+    const auto bytes = static_cast<std::int64_t>(piece.bytes);
+    row[piece.category] += code & Timeline::kGoes ? -bytes : bytes;
+    if (!(code & Timeline::kJoined)) most = std::max(most, allocated(row));
+  }
+  return {row, most};
+}
+
+Json data_of(const std::string& file) {
+  std::ifstream in(file);
+  const std::string page(std::istreambuf_iterator<char>(in), {}),
+      begin = R"(<script id="data" type="application/json">)";
+  const std::size_t from = page.find(begin) + begin.size();
+  return Json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+}  // namespace
+
+TEST_CASE("a packed recording has the bytes and the peak of each step, however little it keeps") {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Device device = Device::simulated("h200", std::size_t{1} << 34);
+    memory::Recording recording(device, {.max_events = seed % 2 ? 300u : 1'000'000u});
+    const memory::PeakScope peak(device);
+    run_randomly(device, recording, seed);
+    const memory::EventLog::Reading reading = recording.log()->read();
+    std::size_t whole = 0;
+    for (const std::size_t bytes : {1'000'000, 20'000, 0}) {
+      INFO("seed " << seed << ", " << bytes << " bytes");
+      const Timeline timeline = pack(reading, bytes);
+      Row held = timeline.before;
+      std::int64_t most = 0, steps = 0;
+      std::size_t codes = 0;
+      for (const Timeline::Span& span : timeline.spans) {
+        const Timeline::Pattern& pattern = timeline.patterns[span.pattern];
+        most = std::max(most, allocated(held + pattern.peak));
+        held = held + pattern.net;
+        steps += span.steps;
+        if (pattern.is_sample) continue;
+        codes += pattern.codes.size();
+        const auto [net, top] = replayed(timeline, pattern);
+        CHECK(net == pattern.net);
+        if (!pattern.is_thinned) CHECK(top == allocated(pattern.peak));
+      }
+      CHECK(allocated(held) == 0);
+      CHECK(steps == 60);
+      CHECK(static_cast<std::size_t>(most) == peak.bytes());
+      if (bytes == 1'000'000) whole = codes;
+      if (bytes == 0) CHECK(codes < whole);  // so that thinning was tried
+    }
+  }
+}
+
+TEST_CASE("steps that are alike are kept once") {
+  const Device device = Device::cpu();
+  memory::Recording recording(device);
+  for (int i = 0; i < 50; ++i) {
+    { const Tensor x = Tensor::full({1000}, 1, DType::f32, device) + 1; }
+    recording.step();
+  }
+  CHECK(pack(recording.log()->read(), 1'000'000).patterns.size() <= 3);  // the first may map memory
+}
+
+TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends its script") {
+  const tests::TemporaryFolder folder;
+  const Device device = Device::simulated("h200", std::size_t{1} << 34);
+  memory::Comparison comparison(device), beside(device);
+  for (memory::Comparison* each : {&comparison, &beside})
+    each->measure("</script>", [](const Device& here, memory::Marks& mark) {
+      const Tensor x = Tensor::full({1 << 20}, 1, DType::f32, here);
+      mark("</script><b>");
+      mark.step(Tensor());
+      memory::Plan plan;
+      plan.peak_bytes = 7;
+      mark.plan(plan);
+    });
+  const std::string file = folder.path("page.html");
+  comparison.write_html(file, {beside});
+  const Json data = data_of(file);
+  CHECK(data["comparison"] == Json::parse(comparison.json()));
+  REQUIRE(data["runs"].size() == 2);
+  for (const Json& run : data["runs"]) {
+    CHECK(run["name"] == "</script>");
+    CHECK(run["names"] == Json({"</script><b>", "end"}));
+    CHECK(run["predicted_peak_bytes"] == 4 << 20);
+    CHECK(run["plans"][0]["peak_bytes"] == 7);
+  }
+  CHECK_THROWS_AS(comparison.write_html(folder.path("nowhere/page.html")), FileError);
+  memory::Plan().write_html(file);
+  CHECK(data_of(file)["runs"][0]["plans"].size() == 1);
+}
