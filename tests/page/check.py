@@ -2,6 +2,7 @@
 
     python3 tests/page/check.py BUILD          checks, and leaves pictures in BUILD/page
     python3 tests/page/check.py --open PAGE... seconds until each page is drawn
+    python3 tests/page/check.py --picture PAGE the pictures in docs/, of the demo's page
 """
 
 import json
@@ -139,6 +140,17 @@ def main():
     if sys.argv[1] == "--open":
         for path in sys.argv[2:]:
             print(f"{seconds_to_open(path):.2f} s, {os.path.getsize(path)} bytes: {path}")
+        return
+    if sys.argv[1] == "--picture":
+        with browser.Browser() as page:
+            for dark in [False, True]:
+                page.size(880, 900, dark)
+                page.open(sys.argv[2])
+                left, top, width, height = page.run(
+                    "(() => { const a = document.querySelector('.legend').getBoundingClientRect(),"
+                    "b = document.querySelectorAll('.timelines .chart')[2].getBoundingClientRect();"
+                    "return [0, a.top + scrollY - 10, innerWidth, b.bottom - a.top + 16]; })()")
+                page.picture(f"docs/report{'-dark' if dark else ''}.png", {"x": left, "y": top, "width": width, "height": height})
         return
     build, folder = sys.argv[1], os.path.join(sys.argv[1], "page")
     os.makedirs(folder, exist_ok=True)
