@@ -151,7 +151,8 @@ std::uint32_t CallLog::known(const Request& request, const Composition* composit
     return next;
   }
   const Tag& tag = request.tag;
-  const auto [at, is_new] = tags_.try_emplace({tag.operator_name, tag.file, tag.line}, next);
+  const auto [at, is_new] =
+      tags_.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer}, next);
   if (is_new) asked_.push_back({request, {}});
   return at->second;
 }

@@ -78,7 +78,7 @@ class CallLog {
   Mutex mutex_;
   std::vector<Call> calls_;
   std::vector<Asked> asked_;  // each tag of the cache once, and each request of a pool
-  std::map<std::tuple<const char*, const char*, unsigned>, std::uint32_t> tags_;
+  std::map<std::tuple<const char*, const char*, unsigned, const char*>, std::uint32_t> tags_;
   bool is_torn_ = false;  // the host had no memory for a call
   std::size_t peak_bytes_ = 0;
   std::size_t peak_calls_ = 0;  // calls up to the one that reached it

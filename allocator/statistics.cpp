@@ -34,12 +34,22 @@ std::size_t parse_bytes(std::string_view text) noexcept {
   return value > (~std::size_t{0} >> shift) ? 0 : value << shift;
 }
 
-std::string source_line(const Tag& tag, std::size_t columns) {
+namespace {
+std::string end_of(const std::string& text, std::size_t columns) {
   constexpr std::size_t kDots = 3;
-  const std::string text = std::string(tag.file) + ":" + std::to_string(tag.line);
   if (text.size() <= columns) return text;
   const std::size_t kept = columns - std::min(columns, kDots);
   return "..." + text.substr(text.size() - kept);
+}
+}  // namespace
+
+std::string source_line(const Tag& tag, std::size_t columns) {
+  const std::string line = std::string(tag.file) + ":" + std::to_string(tag.line);
+  if (!*tag.layer) return end_of(line, columns);
+  const std::size_t left = columns - std::min(columns, std::string_view("layer , ").size());
+  const std::string layer =
+      end_of(tag.layer, std::max(left / 2, left - std::min(left, line.size())));
+  return "layer " + layer + ", " + end_of(line, left - std::min(left, layer.size()));
 }
 
 std::string describe(const ReleaseReport& report) {

@@ -96,7 +96,8 @@ std::string format_bytes(std::size_t bytes);
 /// Returns 0 for anything else, and for more than can be addressed.
 std::size_t parse_bytes(std::string_view text) noexcept;
 
-/// "FILE:LINE" in at most `columns` characters; a longer path loses its beginning.
+/// "FILE:LINE" or "layer LAYER, FILE:LINE" in at most `columns` characters. Where that is too long,
+/// the path loses its beginning, and a layer that takes more than half loses its own.
 std::string source_line(const Tag& tag, std::size_t columns);
 
 /// One line for people: bytes returned, bytes kept, and why.

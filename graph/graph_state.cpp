@@ -170,7 +170,7 @@ Node::Source GraphState::captured_source(const Tensor& tensor, const char* what,
   const auto found = captured_.find(&impl);
   Node* known = found == captured_.end() ? nullptr : found->second;
   if (!known) {
-    Ref<Node> node = new_node(captured_op, Attributes(), site);
+    Ref<Node> node = new_node(captured_op, Attributes(), site.in(detail::layer_of(impl)));
     node->outputs.push_back(impl.spec);
     node->make_extra().tensor = tensor;
     known = node.get();
@@ -192,8 +192,6 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   const Extending extending(*this, op.name, site);
   Specs in;
   for (const Input& input : inputs) {
-    if (!input.tensor->defined())
-      throw Error(message(op.name, "an input is a tensor that holds nothing", site));
     const TensorImpl& impl = *input.tensor->impl();
     if (impl.recorder && impl.recorder.get() != this)
       throw Error(message(op.name, "inputs are tensors of two graphs", site));

@@ -35,7 +35,8 @@ MultiHeadAttention::MultiHeadAttention(const Parameters& parameters, std::int64_
 
 MultiHeadAttention::MultiHeadAttention(const ebb::detail::Declaring&, const Parameters& parameters,
                                        std::int64_t features, std::int64_t heads)
-    : heads_(checked_heads(features, heads)),
+    : layer_(parameters.layer()),
+      heads_(checked_heads(features, heads)),
       query_(parameters.scope("query"), features, features),
       key_(parameters.scope("key"), features, features),
       value_(parameters.scope("value"), features, features),
@@ -48,13 +49,12 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const AttentionOptions& o
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& memory,
                                       const AttentionOptions& options, CallSite site) const {
-  const ebb::detail::CallScope at(site);
+  const ebb::detail::CallScope at(site.in(layer_));
   for (const Tensor* given : {&x, &memory})
     if (given->rank() != 3)
-      throw ShapeError(ebb::detail::message("multi_head_attention",
-                                            "takes x [batch, length, features]; the input is " +
-                                                Spec{given->dtype(), given->shape()}.to_string(),
-                                            site));
+      ebb::detail::refuse<ShapeError>("multi_head_attention",
+                                      "takes x [batch, length, features]; the input is " +
+                                          Spec{given->dtype(), given->shape()}.to_string());
   Tensor heads = scaled_dot_product_attention(split_heads(query_(x), heads_),
                                               split_heads(key_(memory), heads_),
                                               split_heads(value_(memory), heads_), options);

@@ -39,6 +39,7 @@ class MultiHeadAttention {
   MultiHeadAttention(const ebb::detail::Declaring&, const Parameters& parameters,
                      std::int64_t features, std::int64_t heads);
 
+  unsigned layer_;
   std::int64_t heads_;
   Dense query_, key_, value_, output_;
 };

@@ -83,6 +83,7 @@ ConvLayer<Options>::ConvLayer(const Parameters& parameters, std::int64_t in, std
 
 template <class Options>
 Tensor ConvLayer<Options>::operator()(const Tensor& x, CallSite site) const {
+  site = in_layer_of(weight_, site);
   Tensor y = convolve({x, site}, weight_, bias_, options_);
   return ebb::detail::activate({std::move(y), site}, options_.activation);
 }

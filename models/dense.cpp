@@ -20,8 +20,8 @@ Dense::Dense(const Parameters& parameters, std::int64_t in, std::int64_t out,
 }
 
 Tensor Dense::operator()(const Tensor& x, CallSite site) const {
-  return bias_.defined() ? dense({x, site}, weight_, bias_, activation_)
-                         : dense({x, site}, weight_, activation_);
+  const Operand in(x, in_layer_of(weight_, site));
+  return bias_.defined() ? dense(in, weight_, bias_, activation_) : dense(in, weight_, activation_);
 }
 
 Mlp::Mlp(const Parameters& parameters, const std::vector<std::int64_t>& sizes,

@@ -12,11 +12,12 @@ Forecaster::Forecaster(const Parameters& parameters, std::int64_t in, const Lstm
 
 Forecaster::Forecaster(const ebb::detail::Declaring&, const Parameters& parameters, std::int64_t in,
                        const LstmOptions& options)
-    : lstm_(parameters.scope("lstm"), in, options),
+    : layer_(parameters.layer()),
+      lstm_(parameters.scope("lstm"), in, options),
       head_(parameters.scope("head"), options.hidden, 1) {}
 
 Tensor Forecaster::operator()(const Tensor& x, Phase phase, CallSite site) const {
-  const ebb::detail::CallScope at(site);
+  const ebb::detail::CallScope at(site.in(layer_));
   // Takes the final state, not the last step of the sequence: that one's gradient would be a whole
   // sequence of zeros but for one step.
   const Tensor hidden = lstm_(x, phase).hidden;  // [layers, batch, hidden]

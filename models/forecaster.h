@@ -20,6 +20,7 @@ class Forecaster {
   // Runs while the public constructor's Declaring lives.
   Forecaster(const ebb::detail::Declaring& entry, const Parameters& parameters, std::int64_t in,
              const LstmOptions& options);
+  unsigned layer_;
   Lstm lstm_;
   Dense head_;
 };

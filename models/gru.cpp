@@ -14,7 +14,7 @@ Gru::Gru(const Parameters& parameters, std::int64_t in, const GruOptions& option
 
 GruOutput Gru::operator()(const Tensor& x, const GruCall& call, CallSite site) const {
   if (is_bidirectional_) {
-    const ebb::detail::CallSiteScope scope(site);
+    const ebb::detail::CallSiteScope scope(in_layer_of(layers_[0].input, site));
     return in_both_ways(x, call);
   }
   GruResult result = gru(

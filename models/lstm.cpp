@@ -13,7 +13,7 @@ Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& opt
 
 LstmOutput Lstm::operator()(const Tensor& x, const LstmCall& call, CallSite site) const {
   if (is_bidirectional_) {
-    const ebb::detail::CallSiteScope scope(site);
+    const ebb::detail::CallSiteScope scope(in_layer_of(layers_[0].input, site));
     return in_both_ways(x, call);
   }
   LstmResult result = lstm({x, site}, layers_,

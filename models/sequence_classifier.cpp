@@ -62,7 +62,8 @@ SequenceClassifier::SequenceClassifier(const Parameters& parameters, std::int64_
 SequenceClassifier::SequenceClassifier(const ebb::detail::Declaring&, const Parameters& parameters,
                                        std::int64_t in, std::int64_t classes,
                                        const SequenceClassifierOptions& options)
-    : embedding_(embedding_of(parameters, options.vocabulary, in)),
+    : layer_(parameters.layer()),
+      embedding_(embedding_of(parameters, options.vocabulary, in)),
       lstm_(parameters.scope("lstm"), in, options.lstm),
       head_(parameters.scope("head"), options.lstm.hidden * (options.lstm.bidirectional ? 2 : 1),
             classes),
@@ -76,7 +77,7 @@ SequenceClassifier::SequenceClassifier(const ebb::detail::Declaring&, const Para
 
 Tensor SequenceClassifier::operator()(const Tensor& x, const SequenceClassifierCall& call,
                                       CallSite site) const {
-  const ebb::detail::CallScope at(site);
+  const ebb::detail::CallScope at(site.in(layer_));
   const LstmOutput output = lstm_(embedding_ ? (*embedding_)(x) : x,
                                   LstmCall{.phase = call.phase, .lengths = call.lengths});
   Tensor pooled = pooling_ == Pooling::last   ? last_states(output.hidden, directions_)

@@ -49,6 +49,7 @@ class SequenceClassifier {
   SequenceClassifier(const ebb::detail::Declaring&, const Parameters& parameters, std::int64_t in,
                      std::int64_t classes, const SequenceClassifierOptions& options);
 
+  unsigned layer_;
   std::optional<Embedding> embedding_;
   Lstm lstm_;
   Dense head_;

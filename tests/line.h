@@ -20,8 +20,8 @@ std::string why_not_thrown_at(const std::string& line, const Function& function,
 
 }  // namespace ebb::tests
 
-// CHECK_ERROR of which the message must also have the check's own line.
-#define CHECK_ERROR_HERE(expression, Type, text)                                          \
-  CHECK(::ebb::tests::why_not_thrown_at<Type>(                                            \
-            ::ebb::tests::line(__builtin_LINE()), [&] { static_cast<void>(expression); }, \
-            (text)) == std::string())
+// CHECK_ERROR of which the message must also have the check's own line, perhaps after a layer.
+#define CHECK_ERROR_HERE(expression, Type, text)            \
+  CHECK(::ebb::tests::why_not_thrown_at<Type>(              \
+            ::ebb::tests::line(__builtin_LINE()).substr(1), \
+            [&] { static_cast<void>(expression); }, (text)) == std::string())

@@ -18,7 +18,7 @@ class ByTag {
  public:
   void add(const Holder& holder) {
     const Tag& tag = holder.tag;
-    Holder& sum = by_tag_[{tag.operator_name, tag.file, tag.line}];
+    Holder& sum = by_tag_[{tag.operator_name, tag.file, tag.line, tag.layer}];
     sum.tag = tag;
     sum.bytes += holder.bytes;
     sum.blocks += holder.blocks;
@@ -34,7 +34,8 @@ class ByTag {
   }
 
  private:
-  std::map<std::tuple<std::string_view, std::string_view, unsigned>, Holder> by_tag_;
+  std::map<std::tuple<std::string_view, std::string_view, unsigned, std::string_view>, Holder>
+      by_tag_;
 };
 
 // Adds a block, split into its requesters as far as they are known.

@@ -81,7 +81,8 @@ Tensor Tensor::with_grad(CallSite site) const {
 Tensor detail::make_leaf(const Tensor& concrete) {
   const TensorImpl& of = *concrete.impl();
   Tensor leaf = make_concrete(of.spec, of.storage, of.offset);
-  auto node = make_ref<Node>(leaf_op, Attributes(), CallSite(), TapeRecord::next_number());
+  const CallSite site = CallSite().in(of.storage->layer());
+  auto node = make_ref<Node>(leaf_op, Attributes(), site, TapeRecord::next_number());
   node->outputs.push_back(of.spec);
   node->make_extra().device = of.storage->device();
   leaf.impl()->tie(std::move(node), 0);

@@ -209,6 +209,7 @@ class Reverse {
     Tensors& dys = states_[node].dys;
     if (dys.size() <= output) dys.resize(output + 1);
     Tensor& sum = dys[output];
+    const CallSiteScope at(entry().in(node->site.layer));
     sum = sum.defined() ? std::move(sum) + std::move(dy) : std::move(dy);
   }
 
@@ -341,17 +342,18 @@ class Reverse {
     dys.clear();
     if (leaf.extra->unreachable) return;
     Tensor& grad = leaf.extra->tensor;
+    const CallSite site = options_.site.in(leaf.site.layer);
     const bool made = !grad.defined();
     Tensor next;
     if (!dy.defined()) {  // ended on the way, as in round(): the gradient is 0
       if (!made) return;
       const Spec& spec = leaf.outputs[0];
-      next = Tensor::zeros(spec.shape, spec.dtype, *leaf.extra->device, options_.site);
+      next = Tensor::zeros(spec.shape, spec.dtype, *leaf.extra->device, site);
     } else if (made) {
       const TensorImpl& impl = *dy.impl();
       const bool own =
           impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();
-      next = own ? std::move(dy) : copy({dy, options_.site});
+      next = own ? std::move(dy) : copy({dy, site});
     } else if (options_.create_graph || grad.requires_grad()) {
       next = grad + dy;  // results made of the old gradient keep its value
     }

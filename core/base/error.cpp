@@ -5,9 +5,10 @@
 namespace ebb {
 
 namespace detail {
-std::string at(CallSite site) {
-  if (!site.line) return {};
-  return " (" + std::string(site.file) + ":" + std::to_string(site.line) + ")";
+std::string at(const memory::Tag& tag) {
+  if (!tag.line) return {};
+  const std::string layer = *tag.layer ? "layer " + std::string(tag.layer) + ", " : "";
+  return " (" + layer + tag.file + ":" + std::to_string(tag.line) + ")";
 }
 
 std::string message(const char* what, const std::string& text, CallSite site) {

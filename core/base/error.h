@@ -43,8 +43,11 @@ class NotANumber : public Error {
 };
 
 namespace detail {
-// " (file.cpp:12)"; empty if the line is not known.
-std::string at(CallSite site);
+// " (file.cpp:12)", " (layer encoder.0, file.cpp:12)"; empty if the line is not known.
+std::string at(const memory::Tag& tag);
+inline std::string at(CallSite site) {
+  return at(memory::Tag{"", site.file, site.line, site.layer_name()});
+}
 // "[matmul] what is wrong (file.cpp:12)": the form of every message about an operation.
 std::string message(const char* what, const std::string& text, CallSite site);
 

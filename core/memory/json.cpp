@@ -86,6 +86,7 @@ Json to_json(const std::vector<Holder>& holders) {
     list.push_back({{"operator", holder.tag.operator_name},
                     {"file", holder.tag.file},
                     {"line", holder.tag.line},
+                    {"layer", holder.tag.layer},
                     {"bytes", holder.bytes},
                     {"blocks", holder.blocks}});
   return list;
@@ -215,7 +216,8 @@ void detail::write_snapshot(const OutOfMemory::Facts& facts, const std::vector<H
                                 {"purpose", request.purpose},
                                 {"operator", request.tag.operator_name},
                                 {"file", request.tag.file},
-                                {"line", request.tag.line}}},
+                                {"line", request.tag.line},
+                                {"layer", request.tag.layer}}},
                               {"reserve_bytes", facts.reserve_bytes},
                               {"room_bytes", facts.room_bytes},
                               {"free_bytes", facts.fragmentation.free_bytes},

@@ -106,8 +106,7 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
   const Request& request = log->peak_request();
   prediction.peak_tag = request.tag;
   if (*request.tag.operator_name)
-    prediction.peak_node =
-        request.tag.operator_name + ebb::detail::at({request.tag.file, request.tag.line});
+    prediction.peak_node = request.tag.operator_name + ebb::detail::at(request.tag);
   prediction.holders = log->peak_holders(kHolders);
   prediction.least_limit_bytes = log->least_limit_bytes();
   prediction.peak_bytes = after.allocated.peak;

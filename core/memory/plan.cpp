@@ -31,8 +31,6 @@ std::string names_of(const std::vector<PlanDetails::Operand>& operands) {
   return text;
 }
 
-std::string place_of(const Tag& tag) { return ebb::detail::at({tag.file, tag.line}); }
-
 std::vector<std::size_t> alive_bytes(const PlanDetails& details) {
   std::vector<std::size_t> alive(details.steps.size(), 0);  // changes, by wrapping arithmetic
   for (const PlanDetails::Buffer& buffer : details.buffers) {
@@ -70,7 +68,7 @@ std::string Plan::describe(CallSite site) const {
          << names_of(step.writes) << (step.writes.empty() ? "" : " = ") << step.tag.operator_name
          << "(" << names_of(step.reads) << ")";
     if (step.workspace != PlanDetails::kNowhere) text << " [b" << step.workspace << "]";
-    text << place_of(step.tag) << "\n";
+    text << ebb::detail::at(step.tag) << "\n";
   }
   text << "\nbuffer  offset  bytes  steps  category\n";
   for (std::size_t b = 0; b < of.buffers.size(); ++b) {
@@ -91,8 +89,8 @@ void Plan::write_graphviz(const std::string& path, CallSite site) const {
   for (std::size_t s = 0; s < of.steps.size(); ++s) {
     const PlanDetails::Step& step = of.steps[s];
     text << "  s" << s << " [label="
-         << quoted(std::to_string(s) + " " + step.tag.operator_name + place_of(step.tag) + "\n" +
-                   figure(alive[s]) + " alive")
+         << quoted(std::to_string(s) + " " + step.tag.operator_name + ebb::detail::at(step.tag) +
+                   "\n" + figure(alive[s]) + " alive")
          << (step.is_repeated ? ", style=filled, fillcolor=lightyellow" : "") << "];\n";
     if (s > 0) text << "  s" << s - 1 << " -> s" << s << " [style=invis];\n";
     for (const PlanDetails::Operand& read : step.reads) {

@@ -4,6 +4,22 @@
 
 namespace ebb::detail {
 
+unsigned layer_number(std::string_view prefix) {
+  if (prefix.empty()) return 0;
+  const std::string_view name = prefix.substr(0, prefix.size() - 1);
+  static std::mutex mutex;
+  static std::size_t used = 1;
+  static auto& numbers = *new std::unordered_map<std::string_view, unsigned>;
+  const std::lock_guard lock(mutex);
+  if (const auto known = numbers.find(name); known != numbers.end()) return known->second;
+  if (name.size() >= sizeof layer_names - used) return 0;
+  const auto number = static_cast<unsigned>(used);
+  char* const copy = layer_names + number;
+  numbers.emplace(std::string_view(copy, name.copy(copy, name.size())), number);
+  used += name.size() + 1;
+  return number;
+}
+
 std::size_t NamedTensors::position(std::string_view name) const noexcept {
   const auto found = positions_.find(name);
   return found == positions_.end() ? kNone : found->second;

@@ -142,6 +142,7 @@ Parameters Parameters::root() const { return Parameters(state_, state_->root); }
 Tensor Parameters::add(std::string_view name, const Spec& spec, const Initializer& initializer,
                        bool trained, CallSite site) const {
   const detail::CallSiteScope at(site);
+  site.layer = layer_;
   State& state = *state_;
   if (name.empty() || is_slot(name))
     detail::refuse("parameters",
@@ -183,7 +184,7 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
     });
     tensor = detail::allocate(spec, *state.device, memory::Category::parameter,
                               detail::tag(trained ? "parameter" : "state", site));
-    tensor.impl()->storage->make_state();
+    tensor.impl()->storage->make_state(site.layer);
     tensor.impl()->storage->write(0, spec.bytes(), [&](void* values) {
       detail::draw_initial_values(initializer, state.seed, full, spec, values);
     });

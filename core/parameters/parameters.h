@@ -103,6 +103,8 @@ class Parameters {
   Parameters root() const;
   // Prefix of the names in this part: "encoder.0.", or empty.
   const std::string& prefix() const noexcept { return prefix_; }
+  // Layer that reports name for this part: "encoder.0", as CallSite::in() takes it.
+  unsigned layer() const noexcept { return layer_; }
 
   // Declares a parameter of the set's dtype. Throws Error for a name that is taken, empty or has a
   // '/' (as slots have) and for an initializer that is no distribution; ShapeError for an open
@@ -225,6 +227,7 @@ class Parameters {
              CallSite site) const;
   std::shared_ptr<State> state_;
   std::string prefix_;
+  unsigned layer_ = detail::layer_number(prefix_);
 };
 
 namespace detail {

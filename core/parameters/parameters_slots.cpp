@@ -38,7 +38,7 @@ Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device
                            .category = category,
                            .site = site});
   Tensor slot = detail::allocate(request.spec, *device, category, detail::tag("slot", site));
-  slot.impl()->storage->make_state();
+  slot.impl()->storage->make_state(site.layer);
   slot.impl()->storage->fill(0);
   return slot;
 }
@@ -106,8 +106,10 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   std::vector<Entry> made;
   made.reserve(missing.size());
   for (const Missing& slot : missing) {
-    made.push_back(
-        {slot.request.name, make_slot(slot.request, state.device, state.graph, state.seed, site)});
+    const std::string& name = slot.request.name;
+    const Tensor* parameter = state.find_value(std::string_view(name).substr(0, name.find('/')));
+    site.layer = parameter ? detail::layer_of(*parameter->impl()) : layer_;
+    made.push_back({name, make_slot(slot.request, state.device, state.graph, state.seed, site)});
     found[slot.at] = made.back().tensor;
   }
   const std::size_t before = state.slots.all().size();

@@ -36,12 +36,19 @@ void require_lasting(const OpDef& op, Inputs inputs, CallSite site) {
 Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
               const IndexSet& unwanted) {
   Recorder* recorder = detail::tape_mode().tracing;
+  unsigned layer = 0;  // of the parameters, state and slots among the inputs
+  bool has_several = false;
   for (const Input& input : inputs) {
     if (!input.tensor || !input.tensor->defined())
       throw Error(detail::message(op.name, "an input is a tensor that holds nothing", site));
-    if (recorder) break;
-    recorder = input.tensor->impl()->recorder.get();
+    const detail::TensorImpl& impl = *input.tensor->impl();
+    if (!recorder) recorder = impl.recorder.get();
+    const unsigned of_input = detail::layer_of(impl);
+    if (!of_input || of_input == layer) continue;
+    has_several |= layer != 0;
+    layer = of_input;
   }
+  if (layer && !has_several) site.layer = layer;
   if (!op.updates.empty()) require_lasting(op, inputs, site);
   const bool selects = op.selects || (op.view && is_passing_copy(inputs[0]));
   Tensors results = recorder ? recorder->record(op, inputs, attributes, site)

@@ -10,9 +10,9 @@
 
 namespace ebb::detail {
 
-// Tag of an allocation: an operator or other purpose, and the user's line.
+// Tag of an allocation: an operator or other purpose, the user's line and the layer.
 inline memory::Tag tag(const char* what, CallSite site) noexcept {
-  return {what, site.file, site.line};
+  return {what, site.file, site.line, site.layer_name()};
 }
 
 // The memory of one or more tensors (views share it): a block of the device's allocator, given back
@@ -104,8 +104,13 @@ class Storage final : public Counted {
 
   // State is memory that Parameters hold from step to step. Updates of it, through whatever view,
   // are not part of a history.
-  void make_state() noexcept { is_state_ = true; }
+  void make_state(unsigned layer) noexcept {
+    is_state_ = true;
+    layer_ = layer;
+  }
   bool is_state() const noexcept { return is_state_; }
+  // Layer that state was declared in; 0 for other memory.
+  unsigned layer() const noexcept { return layer_; }
 
   // An update in place of this memory is on the tape. Reading it through a handle without a history
   // that is not detached would drop a gradient.
@@ -115,6 +120,7 @@ class Storage final : public Counted {
   // Forgets the past of memory that nobody refers to any more and that is written anew.
   void begin_anew() noexcept {
     is_state_ = has_history_ = false;
+    layer_ = 0;
     mend();
   }
 
@@ -172,6 +178,7 @@ class Storage final : public Counted {
   std::atomic<std::uint32_t> version_{0};
   bool is_state_ = false;
   bool has_history_ = false;
+  unsigned layer_ = 0;
   std::atomic<const char*> torn_by_{nullptr};
   mutable std::atomic_flag locked_;  // guards category, last_user_, keepers_
   mutable memory::User last_user_;   // one stream, or many

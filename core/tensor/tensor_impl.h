@@ -52,6 +52,14 @@ Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
                      std::uint32_t output);
 Tensor shape_only(const Spec& spec);
 
+// Layer of the parameter, state or slot that a tensor is or views; 0 for others.
+inline unsigned layer_of(const TensorImpl& impl) noexcept {
+  if (impl.storage) return impl.storage->layer();
+  if (!impl.node) return 0;
+  const Node& owner = impl.node->root ? *impl.node->root : *impl.node;
+  return owner.op->is_source ? owner.site.layer : 0;
+}
+
 // Throws Error if an update of this memory has failed half-way and it has not been set since.
 void require_whole(const Storage& storage, const char* what, CallSite site);
 

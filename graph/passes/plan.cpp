@@ -12,7 +12,7 @@ namespace {
 memory::Tag tag_of(const Draft& draft, const Schedule& schedule, std::size_t step) {
   if (step >= schedule.order.size()) return {};
   const Node& node = *draft.steps[schedule.order[step]].node;
-  return {node.op->name, node.site.file, node.site.line};
+  return tag(node.op->name, node.site);
 }
 
 void keep_largest(std::vector<memory::Holder>& holders) {
@@ -127,7 +127,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
     plan.by_category[i] += plan.arena_by_category[i];
   if (layout.peak_step < schedule.order.size()) {
     plan.peak_tag = tag_of(draft, schedule, layout.peak_step);
-    plan.peak_node = plan.peak_tag.operator_name + at({plan.peak_tag.file, plan.peak_tag.line});
+    plan.peak_node = plan.peak_tag.operator_name + at(plan.peak_tag);
   }
   keep_largest(plan.arena_holders);
   return plan;

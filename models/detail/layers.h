@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/shape.h"
 #include "ebb/core/kernels/linear.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::models {
 
@@ -19,6 +20,11 @@ inline void require_size(const char* model, const char* what, std::int64_t size,
   if (size > kMaxElements)
     ebb::detail::refuse(model, std::string(what) + " = " + std::to_string(size) +
                                    " is more than a tensor can have");
+}
+
+// The call in the layer that a weight was declared in, for operators that do not read the weight.
+inline CallSite in_layer_of(const Tensor& weight, CallSite site) noexcept {
+  return site.in(ebb::detail::layer_of(*weight.impl()));
 }
 
 // Whether the activation passes about half of its input. Weights before it then start with He's

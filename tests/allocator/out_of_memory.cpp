@@ -71,7 +71,8 @@ TEST_CASE("of a long path the message has the end, within 100 columns") {
   const std::string long_name(120, 'n');
   const Tag tag{"softmax_cross_entropy_backward", path.c_str(), 1234},
       named{long_name.c_str(), path.c_str(), 77};
-  for (const Tag& by : {tag, named}) {
+  const Tag layered{"dense", path.c_str(), 5, long_name.c_str()};
+  for (const Tag& by : {tag, named, layered}) {
     Block* const block = allocator.allocate({1 << 20, Category::optimizer_state, by});
     const OutOfMemory error = refusal_of([&] {
       allocator.allocate({std::size_t{2} << 30, Category::optimizer_state, by});
@@ -88,6 +89,8 @@ TEST_CASE("of a long path the message has the end, within 100 columns") {
   CHECK(source_line(tag, 18) == "...sifier.cpp:1234");
   CHECK(source_line({"x", "a.cpp", 1}, 7) == "a.cpp:1");
   CHECK(source_line({"x", "a.cpp", 1}, 6) == "...p:1");
+  CHECK(source_line({"x", "a.cpp", 1, "net.0"}, 20) == "layer net.0, a.cpp:1");
+  CHECK(source_line({"x", "long/a.cpp", 1, "net.0"}, 20) == "layer net.0, ...pp:1");
 }
 
 TEST_CASE("holders are summed by tag over the cache and the pools, the largest first") {
@@ -97,15 +100,15 @@ TEST_CASE("holders are summed by tag over the cache and the pools, the largest f
   pool->allocate({1 << 20, Category::parameter, {"dense", "a.cpp", 1}});
   Block* same = allocator.allocate({1 << 20, Category::gradient, {"dense", "a.cpp", 1}});
   Block* other = allocator.allocate({3 << 20, Category::gradient, {"dense", "a.cpp", 2}});
+  Block* layer = allocator.allocate({1 << 20, Category::gradient, {"dense", "a.cpp", 1, "net"}});
   const auto holders = allocator.holders(10);
-  REQUIRE(holders.size() == 2);
+  REQUIRE(holders.size() == 3);
   CHECK(holders[0].tag.line == 2);
   CHECK(holders[0].bytes == 3 << 20);
   CHECK(holders[1].bytes == 2 << 20);
   CHECK(holders[1].blocks == 2);
   CHECK(allocator.holders(1).size() == 1);
-  allocator.free(same);
-  allocator.free(other);
+  for (Block* each : {same, other, layer}) allocator.free(each);
 }
 
 }  // namespace

@@ -121,11 +121,16 @@ TEST_CASE("a summary stays within 80 columns whatever the names, and shows where
   Blocks blocks(device);
   blocks.add(1023_GiB, Category::gradient, {"softmax_cross_entropy_backward", path.c_str(), 123});
   blocks.add(1_GiB, Category::gradient, {long_name.c_str(), path.c_str(), 123});
+  blocks.add(2_GiB, Category::gradient, {"dense", path.c_str(), 4, long_name.c_str()});
+  blocks.add(3_GiB, Category::gradient, {"dense", "model.cpp", 5, "encoder.3"});
   blocks.add(1_MiB, Category::gradient, {});
   const std::string text = memory::summary(device);
   for (const std::string& line : lines_of(text)) CHECK(line.size() <= 80);
   CHECK(text.find("softmax_cross_entropy_backward  ...") != std::string::npos);
   CHECK(text.find("/model.cpp:123\n") != std::string::npos);
+  CHECK(text.find("  dense  layer ...nnn") != std::string::npos);
+  CHECK(text.find("/model.cpp:4\n") != std::string::npos);
+  CHECK(text.find("  dense  layer encoder.3, model.cpp:5\n") != std::string::npos);
   CHECK(text.find("unnamed\n") != std::string::npos);
   CHECK(lines_of(memory::summary(device, 1)).size() == lines_of(text).size() - 2);
   CHECK(memory::summary(Device::simulated("cpu", 1_GiB)).find("  by\n") == std::string::npos);
@@ -135,7 +140,8 @@ TEST_CASE("a summary's JSON has every figure of stats() and every holder", "[hos
   const Device device = Device::simulated("cpu", 1_GiB);
   Blocks blocks(device);
   for (unsigned line = 0; line < 30; ++line)
-    blocks.add(1000, line % 2 ? Category::input : Category::workspace, {"x", "model.cpp", line});
+    blocks.add(1000, line % 2 ? Category::input : Category::workspace,
+               {"x", "model.cpp", line, "a.b"});
   memory::set_limit(device, 1_GiB);
   memory::CachingAllocator& allocator = device.runtime().allocator();
   allocator.free(allocator.allocate({.bytes = 9000, .category = Category::gradient}));
@@ -166,6 +172,7 @@ TEST_CASE("a summary's JSON has every figure of stats() and every holder", "[hos
   CHECK(json["holders"][0] == Json({{"operator", "x"},
                                     {"file", "model.cpp"},
                                     {"line", json["holders"][0]["line"]},
+                                    {"layer", "a.b"},
                                     {"bytes", 1024},
                                     {"blocks", 1}}));
   memory::set_limit(device, std::nullopt);
