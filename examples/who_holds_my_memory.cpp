@@ -1,7 +1,7 @@
 // What is still holding memory, and why is more reserved than I use?
 //
-// Every block knows the operator and the source line that asked for it. Reserved memory beyond the
-// requests is split into four named causes.
+// Every block knows the operator, the layer and the source line that asked for it. Reserved memory
+// beyond the requests is split into four named causes.
 #include <cstdio>
 #include <vector>
 
@@ -35,8 +35,9 @@ void run(const Device& device) {
   for (int i = 0; i < 5; ++i) history.push_back(softmax_cross_entropy(model(x), y));
 
   for (const memory::Holder& holder : memory::holders(device, 3))
-    std::printf("%-10s in %2zu blocks by %s, line %u\n", memory::figure(holder.bytes).c_str(),
-                holder.blocks, holder.tag.operator_name, holder.tag.line);
+    std::printf("%-10s in %2zu blocks by %s%s%s, line %u\n", memory::figure(holder.bytes).c_str(),
+                holder.blocks, holder.tag.operator_name, *holder.tag.layer ? ", layer " : "",
+                holder.tag.layer, holder.tag.line);
   std::printf("\n%s\n", memory::summary(device, 3).c_str());
 
   for (Tensor& loss : history) loss = loss.detach();  // the remedy
