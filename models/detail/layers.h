@@ -24,7 +24,8 @@ inline void require_size(const char* model, const char* what, std::int64_t size,
 
 // The call in the layer that a weight was declared in, for operators that do not read the weight.
 inline CallSite in_layer_of(const Tensor& weight, CallSite site) noexcept {
-  return site.in(ebb::detail::layer_of(*weight.impl()));
+  const unsigned layer = weight.defined() ? ebb::detail::layer_of(*weight.impl()) : 0;
+  return layer ? site.in(layer) : site;
 }
 
 // Whether the activation passes about half of its input. Weights before it then start with He's

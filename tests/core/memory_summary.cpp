@@ -132,7 +132,7 @@ TEST_CASE("a summary stays within 80 columns whatever the names, and shows where
   CHECK(text.find("/model.cpp:4\n") != std::string::npos);
   CHECK(text.find("  dense  layer encoder.3, model.cpp:5\n") != std::string::npos);
   CHECK(text.find("unnamed\n") != std::string::npos);
-  CHECK(lines_of(memory::summary(device, 1)).size() == lines_of(text).size() - 2);
+  CHECK(lines_of(memory::summary(device, 1)).size() == lines_of(text).size() - 4);
   CHECK(memory::summary(Device::simulated("cpu", 1_GiB)).find("  by\n") == std::string::npos);
 }
 

@@ -54,7 +54,7 @@ std::vector<Quotation> quotations() {
 // digits of losses, which depend on the processor. Losses have at least three decimals, other
 // figures one.
 std::string normalized(const std::string& line) {
-  static const std::regex file(R"([^ (]*/examples/)"), loss(R"(\d\.\d{3,})");
+  static const std::regex file(R"([^ (]*/(?=\w+\.cpp:))"), loss(R"(\d\.\d{3,})");
   return std::regex_replace(std::regex_replace(line, file, "examples/"), loss, "#");
 }
 

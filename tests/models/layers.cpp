@@ -151,6 +151,24 @@ TEST_CASE("each model of a graph names the innermost scope, forward and backward
   }
 }
 
+TEST_CASE("gradients that reverse mode adds up or copies say the parameter's layer", "[models]") {
+  const Device device = Device::simulated("cpu", 1_GiB);
+  const auto product = [](const Parameters& p) {
+    const Tensor a = p.scope("a").declare("w", {8, 8}, initializers::constant(1));
+    return sum(matmul(a * 2, a));
+  };
+  Graph graph;
+  const Parameters symbolic(graph), eager(device);
+  const Tensor y = product(symbolic);
+  const Tensors fetches = gradients(y, symbolic.tensors());
+  CHECK(steps(graph.plan(fetches, {}, device, {.details = true})).contains("add a"));
+  const Tensor b = eager.scope("b").declare("w", {8}, initializers::constant(1)),
+               c = eager.scope("c").declare("w", {8}, initializers::constant(1));
+  sum(b + c + round(c)).backward();
+  const Names names = held(device);
+  CHECK((names.contains("copy b") || names.contains("copy c")));
+}
+
 TEST_CASE("an error of shapes and one of memory name the layer", "[models]") {
   const auto in_layer = [](const char* layer, int number) {
     return "(layer " + std::string(layer) + ", " + line(number).substr(1);
