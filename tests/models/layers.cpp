@@ -90,10 +90,13 @@ TEST_CASE("plans of graphs and of compiled steps say layers, and sessions hold b
   const Network eager{Parameters(device)};
   const auto compiled = compile([&](const Tensor& given) { return eager.step(given); });
   Names arena;
-  for (const memory::Holder& holder :
-       compiled.plan(Tensor::zeros({32, 8}, DType::f32, device)).arena_holders)
+  const Tensor values = Tensor::zeros({32, 8}, DType::f32, device);
+  for (const memory::Holder& holder : compiled.plan(values).arena_holders)
     arena.insert(name_of(holder.tag));
   for (const char* each : {"dense net.0", "dense net.1", "gelu net.1"}) CHECK(arena.contains(each));
+  compiled(values);
+  compile([&](const Tensor& given) { eager.loss(given).backward(); })(values);
+  CHECK(missing(held(device), {"slot", "fetch"}) == Names());
 }
 
 TEST_CASE("each model of a graph names the innermost scope, forward and backward", "[models]") {
