@@ -138,17 +138,28 @@ void EventLog::append(Event event) noexcept {
   ++count_;
 }
 
-std::size_t EventLog::TagHash::operator()(const Tag& tag) const noexcept {
+// Finds the tag's slot, or the free one where it belongs. Compares texts by their addresses.
+std::uint32_t& EventLog::slot_of(const Tag& tag) noexcept {
   std::size_t hash = tag.line;
   for (const char* text : {tag.operator_name, tag.file, tag.layer})
     hash = (hash ^ reinterpret_cast<std::uintptr_t>(text)) * 0x9E3779B97F4A7C15;
-  return hash ^ hash >> 32;
+  for (hash ^= hash >> 32;; ++hash) {
+    std::uint32_t& index = slots_[hash & (slots_.size() - 1)];
+    if (index == 0 || tags_[index] == tag) return index;
+  }
 }
 
-// Compares texts by their addresses. Without memory for a new tag, the event has the empty one.
+// Without memory for a new tag, the event has the empty one.
 std::uint32_t EventLog::index_of(const Tag& tag) noexcept {
+  if (const std::uint32_t known = slot_of(tag)) [[likely]]
+    return known;
   try {
-    return tags_.try_emplace(tag, static_cast<std::uint32_t>(tags_.size())).first->second;
+    if (slots_.size() < 2 * tags_.size()) {
+      slots_ = std::vector<std::uint32_t>(2 * slots_.size());
+      for (std::uint32_t i = 1; i < tags_.size(); ++i) slot_of(tags_[i]) = i;
+    }
+    tags_.push_back(tag);
+    return slot_of(tag) = static_cast<std::uint32_t>(tags_.size() - 1);
   } catch (const std::bad_alloc&) {
     return 0;
   }
@@ -216,8 +227,7 @@ EventLog::Reading EventLog::read() const {
     reading.start = start_held_;
     reading.before = open_.after;
     reading.dropped = dropped_;
-    reading.tags.resize(tags_.size());
-    for (const auto& [tag, index] : tags_) reading.tags[index] = tag;
+    reading.tags = tags_;
     chunks = chunks_;
     first = first_;
     count = count_;

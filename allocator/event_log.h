@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "ebb/allocator/category.h"
@@ -124,13 +123,11 @@ class EventLog {
  private:
   static constexpr std::size_t kChunk = 1024, kSamples = 4096;
   using Chunk = std::array<Event, kChunk>;
-  struct TagHash {
-    std::size_t operator()(const Tag& tag) const noexcept;
-  };
 
   void append(EventKind kind, const void* address, std::size_t bytes, Category category,
               Category before, const Tag& tag) noexcept;
   void append(Event event) noexcept;
+  std::uint32_t& slot_of(const Tag& tag) noexcept;
   std::uint32_t index_of(const Tag& tag) noexcept;
   bool has_room() noexcept;  // condenses old events for it if need be
   bool make_room() noexcept;
@@ -153,9 +150,11 @@ class EventLog {
   Sample open_;  // the last one; ends where the kept events begin
   std::vector<Event> marks_;
   std::size_t dropped_ = 0;
-  std::int64_t last_ = 0;  // ticks of the newest event since the log was made
-  std::unordered_map<Tag, std::uint32_t, TagHash> tags_{{Tag{}, 0}};  // with their indices
-  std::set<std::string, std::less<>> names_;                          // of marks
+  std::int64_t last_ = 0;         // ticks of the newest event since the log was made
+  std::vector<Tag> tags_{Tag{}};  // distinct, after an empty one for events without
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(64);  // hash table of their
+                                                                       // indices; 0: free
+  std::set<std::string, std::less<>> names_;                           // of marks
 };
 
 }  // namespace ebb::memory
