@@ -146,6 +146,8 @@ def main():
             for dark in [False, True]:
                 page.size(880, 900, dark)
                 page.open(sys.argv[2])
+                left, top, width, height = page.box(".u-over")
+                page.drag(left + 1, top + height / 2, left + width / 98)  # the first steps
                 left, top, width, height = page.run(
                     "(() => { const a = document.querySelector('.legend').getBoundingClientRect(),"
                     "b = document.querySelectorAll('.timelines .chart')[2].getBoundingClientRect();"

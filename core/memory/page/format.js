@@ -44,7 +44,7 @@ function element(name, attributes = {}, ...children) {
 
 // Rows of texts. The first row is the heading; columns whose second row is a number are on the right.
 function table(rows, attributes = {}) {
-  const isNumber = (rows[1] || []).map((cell) => typeof cell === "string" && /^([+-]?\d|–)/.test(cell));
+  const isNumber = (rows[1] || []).map((cell, i) => i > 0 && typeof cell === "string" && /^([+-]?\d|–)/.test(cell));
   const line = (cells, kind) => element("tr", {}, ...cells.map((cell, i) => element(kind, {class: isNumber[i] && "number"}, cell)));
   return element("div", {class: "scrolls"}, element("table", attributes, element("thead", {}, line(rows[0], "th")),
     element("tbody", {}, ...rows.slice(1).map((row) => line(row, "td")))));
@@ -73,5 +73,5 @@ function textColour(text) {
   if (!text) return style("--quiet");
   let hash = 0;
   for (const c of text) hash = (31 * hash + c.charCodeAt(0)) >>> 0;
-  return `hsl(${hash % 360} 50% ${style("--dark") === "1" ? 60 : 45}%)`;
+  return `hsl(${Math.round(hash * 137.508) % 360} 50% ${style("--dark") === "1" ? 60 : 45}%)`;
 }
