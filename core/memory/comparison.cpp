@@ -7,6 +7,7 @@
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/simulation.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/memory/writers.h"
 #include "ebb/core/random/random.h"
@@ -30,7 +31,10 @@ void Comparison::measure(std::string name, const Program& program, const Predict
   const auto run = [&](const Device& device) {
     const ebb::detail::SimulationScope simulation(device, options.values);
     std::optional<Recording> recording;
-    if (device == device_) recording.emplace(device);
+    if (device == device_) {
+      release_cached(device);
+      recording.emplace(device);
+    }
     Marks marks(device);
     const auto start = std::chrono::steady_clock::now();
     program(device, marks);

@@ -148,6 +148,7 @@ def main():
                 page.open(sys.argv[2])
                 left, top, width, height = page.box(".u-over")
                 page.drag(left + 1, top + height / 2, left + width / 98)  # the first steps
+                page.mouse("mouseMoved", 1, 1)
                 left, top, width, height = page.run(
                     "(() => { const a = document.querySelector('.legend').getBoundingClientRect(),"
                     "b = document.querySelectorAll('.timelines .chart')[2].getBoundingClientRect();"
