@@ -7,6 +7,7 @@ file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${EBB_INCLUDE_DIR}/ebb SYMBOLIC)
 function(ebb_folder folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/${folder}/(.*/)?cuda/")
+  list(FILTER sources EXCLUDE REGEX "/core/memory/serve\\.cpp$")  # a library of its own
   target_sources(ebb PRIVATE ${sources})
   ebb_unite(ebb ${sources})
 endfunction()

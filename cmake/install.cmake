@@ -3,12 +3,12 @@ include(CMakePackageConfigHelpers)
 
 set(EBB_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ebb)
 
-install(TARGETS ebb EXPORT ebb)
+install(TARGETS ebb ebb_serve EXPORT ebb)
 install(EXPORT ebb NAMESPACE ebb:: FILE ebb-targets.cmake DESTINATION ${EBB_PACKAGE_DIR})
 
-# Exactly the headers that the two headers for users include, under the same names ("ebb/core/tensor/tensor.h"). Headers
+# Exactly the headers that the three headers for users include, under the same names ("ebb/core/tensor/tensor.h"). Headers
 # of kernels/cuda are for files that nvcc compiles.
-ebb_headers_of(headers ebb.h custom_operator.h)
+ebb_headers_of(headers ebb.h custom_operator.h core/memory/serve.h)
 foreach(header IN LISTS headers)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb/${folder})

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <string_view>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/formatted.h"
+#include "ebb/core/device/runtime.h"
 
 namespace ebb {
 
@@ -31,6 +34,41 @@ std::string_view cut(std::string_view line) {
   return line;
 }
 
+std::string memory_text(const memory::Stats& stats) {
+  return memory::format_bytes(stats.allocated.current) + " of " +
+         memory::format_bytes(stats.reserved.current) + " reserved, peak " +
+         memory::format_bytes(stats.allocated.peak);
+}
+
+// The bytes by category, then those reserved alone, in so many columns.
+std::string bar(const memory::Stats& stats, std::size_t columns) {
+  constexpr const char* colours[] = {"34", "33", "35", "32", "36", "90", "31"};
+  static_assert(std::size(colours) == memory::kCategoryCount);
+  const char* const no_color = std::getenv("NO_COLOR");
+  const bool coloured = !no_color || !*no_color;
+  const std::size_t most = std::max<std::size_t>(stats.reserved.peak, 1);
+  const auto column = [&](std::size_t bytes) {
+    return static_cast<std::size_t>(static_cast<double>(bytes) * static_cast<double>(columns) /
+                                        static_cast<double>(most) +
+                                    0.5);
+  };
+  std::string text;
+  std::size_t bytes = 0, at = 0;
+  for (std::size_t i = 0; i < memory::kCategoryCount; ++i) {
+    bytes += stats.by_category[i].current;
+    if (column(bytes) <= at) continue;
+    if (coloured) text += std::string("\033[") + colours[i] + 'm';
+    for (; at < column(bytes); ++at)
+      if (coloured)
+        text += "\u2588";
+      else
+        text += static_cast<char>(name(static_cast<memory::Category>(i))[0] - 'a' + 'A');
+  }
+  if (coloured) text += "\033[0m";
+  for (; at < column(stats.reserved.current); ++at) text += '.';
+  return text + std::string(columns - std::min(at, columns), ' ');
+}
+
 }  // namespace
 
 std::string detail::duration_text(double seconds) {
@@ -45,7 +83,8 @@ Progress::Progress(std::int64_t steps, const ProgressOptions& options, CallSite 
       terminal_(options.terminal.value_or(!options.out && isatty(STDERR_FILENO) == 1)),
       between_(options.seconds.value_or(terminal_ ? 0.1 : 10)),
       label_(options.label.empty() ? "" : options.label + ' '),
-      steps_(steps) {
+      steps_(steps),
+      device_(options.device) {
   const detail::CallSiteScope at(site);
   if (steps < 0) detail::refuse("progress", "steps = " + std::to_string(steps) + " is below 0");
   if (!(between_ >= 0))
@@ -76,10 +115,23 @@ std::string Progress::line(double seconds, bool is_last) const {
 }
 
 void Progress::write(const std::string& line, bool ends) {
-  if (terminal_)
-    out_ << "\r\033[K" << cut(line) << (ends ? "\n" : "") << std::flush;
-  else
-    out_ << line << '\n' << std::flush;
+  std::string memory;
+  if (device_) memory = memory_text(device_->runtime().allocator().stats());
+  if (!terminal_) {
+    out_ << line << (device_ ? "  " + memory : "") << '\n' << std::flush;
+    return;
+  }
+  out_ << "\r\033[K" << cut(line);
+  if (device_ && !ends)  // below; the cursor goes back
+    out_ << "\n\033[K"
+         << bar(device_->runtime().allocator().stats(),
+                kColumns - std::min(kColumns, memory.size() + 2))
+         << "  " << memory << "\033[A";
+  out_ << (!ends ? "" : device_ ? "\n\033[K" : "\n") << std::flush;
+}
+
+void Progress::clear() {
+  if (terminal_) out_ << "\r\033[J" << std::flush;
 }
 
 void Progress::step(std::optional<double> loss) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ebb/core/base/call_site.h"
+#include "ebb/core/device/device.h"
 
 namespace ebb {
 
@@ -15,6 +16,7 @@ struct ProgressOptions {
   std::optional<bool> terminal =
       {};  // whether `out` is one; default: found out, false for other streams
   std::optional<double> seconds = {};  // between two lines; default: 0.1 on a terminal, else 10
+  std::optional<Device> device = {};   // whose memory is shown too
 };
 
 // Progress of a loop: on a terminal one line that is overwritten, elsewhere plain lines at long
@@ -25,6 +27,9 @@ struct ProgressOptions {
 //     progress.step(loss.item<float>());
 //
 //   training 1200/4500  27 %  loss 0.3123  512 steps/s  6.4 s left
+//
+// With a device a second line has its allocated bytes as a bar of categories, one colour each (with
+// NO_COLOR in the environment their initials), on the scale of the most ever reserved.
 //
 // A step costs a look at the clock. One thread at a time.
 class Progress {
@@ -39,6 +44,8 @@ class Progress {
 
   // Counts one step.
   void step(std::optional<double> loss = {});
+  // Takes the lines off a terminal until the next step: for other output.
+  void clear();
   // Writes the last line, once: number of steps, rate and time.
   void finish();
 
@@ -52,6 +59,7 @@ class Progress {
   const double between_;
   const std::string label_;
   const std::int64_t steps_;
+  const std::optional<Device> device_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point shown_ = start_;
   std::int64_t done_ = 0;

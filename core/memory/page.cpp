@@ -108,13 +108,14 @@ std::string in_script(std::string text) {
 
 }  // namespace
 
-void write_page(const std::string& path, const std::string& title, const Device* device,
-                std::span<const PageRun> runs, const std::string& comparison) {
+std::string page_data(const std::string& title, const Device* device, std::span<const PageRun> runs,
+                      const std::string& comparison, bool is_live) {
   std::vector<std::string> categories;
   for (std::size_t i = 0; i < kCategoryCount; ++i)
     categories.push_back(json_string(name(static_cast<Category>(i))));
   std::string text =
-      fmt::format(R"({{"format":"ebb memory report","version":1,"title":{},)", json_string(title));
+      fmt::format(R"({{"format":"ebb memory report","version":1,"live":{},"title":{},)", is_live,
+                  json_string(title));
   if (device) {
     const CachingAllocator& allocator = device->runtime().allocator();
     text += fmt::format(R"("device":{},"capacity_bytes":{},)", json_string(device->name()),
@@ -132,13 +133,18 @@ void write_page(const std::string& path, const std::string& title, const Device*
     text += text_of(pack(reading, kMostBytes / runs.size())) +
             ",\"plans\":" + array(run.plans, [](const Plan& plan) { return text_of(plan); }) + "}";
   }
-  text += "]}";
+  return text + "]}";
+}
 
+std::string page_of(const std::string& data) {
+  return std::string(kPageHead) + in_script(data) + std::string(kPageTail);
+}
+
+void write_page(const std::string& path, const std::string& title, const Device* device,
+                std::span<const PageRun> runs, const std::string& comparison) {
   ebb::detail::OutputFile file(path);
-  const auto write = [&](std::string_view piece) { file.write(piece.data(), piece.size()); };
-  write(kPageHead);
-  write(in_script(text));
-  write(kPageTail);
+  const std::string page = page_of(page_data(title, device, runs, comparison));
+  file.write(page.data(), page.size());
   file.commit();
 }
 

@@ -19,8 +19,15 @@ struct PageRun {
   std::span<const Plan> plans = {};
 };
 
-// Writes a page for browsers: one file with script, style and data, which loads nothing else.
-// `comparison` is the JSON of a comparison, or "null". Throws FileError.
+// The data of a page, as JSON. `comparison` is the JSON of a comparison, or "null". A live page
+// asks its server for newer data.
+std::string page_data(const std::string& title, const Device* device, std::span<const PageRun> runs,
+                      const std::string& comparison = "null", bool is_live = false);
+
+// A page for browsers with that data: one file with script and style, which loads nothing else.
+std::string page_of(const std::string& data);
+
+// Writes such a page. Throws FileError.
 void write_page(const std::string& path, const std::string& title, const Device* device,
                 std::span<const PageRun> runs, const std::string& comparison = "null");
 

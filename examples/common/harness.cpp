@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -16,6 +17,8 @@ namespace examples {
 namespace {
 
 namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t is_interrupted = 0;
 
 constexpr std::int64_t kMost = 1'000'000;  // so that no product of two options and a size overflows
 
@@ -44,6 +47,8 @@ int run_main(const std::string& program, const std::function<int()>& body) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       return fail(program, "the standard output could not be written", 1);
     return code;
+  } catch (const Interrupted& error) {
+    return fail(program, error.what(), 130);
   } catch (const BadArguments& error) {
     return fail(program, std::string(error.what()) + " (--help lists the arguments)", 2);
   } catch (const ebb::OutOfMemory& error) {
@@ -234,6 +239,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
                      "cpu, cuda, cuda:N, sim:PROFILE:SIZE (sim:h200:141GiB);\n"
                      "without it cuda where there is a GPU, else cpu")
           ->type_name("DEVICE");
+  app.add_flag("--watch", options.watches,
+               "Show the page in a browser meanwhile; the address is\nprinted");
   number("--epochs", options.epochs, "Passes over the training data");
   number("--batch", options.batch, "Samples that one update is made from");
   const auto is_count = [](std::string& text) {
@@ -293,6 +300,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
 
 }  // namespace
 
+bool interrupted() noexcept { return is_interrupted != 0; }
+
 int run_example(int argc, const char* const* argv, const char* purpose,
                 const std::function<int(const ebb::Device&)>& body) {
   return run_small(argc, argv, purpose, false,
@@ -307,6 +316,10 @@ int train_example(int argc, const char* const* argv, const char* purpose,
 
 int run_program(int argc, const char* const* argv, const Program& program,
                 const std::function<void(const Options&)>& body) {
+  std::signal(SIGINT, [](int) {
+    is_interrupted = 1;
+    std::signal(SIGINT, SIG_DFL);
+  });
   return run_main(program.name, [&] {
     if (const auto options = parse_options(argc, argv, program)) body(*options);
     return 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 
@@ -84,6 +85,7 @@ struct Options : Arguments {
   std::string data = {};
   std::string json = {};    // file for the figures; "": none
   std::string report = {};  // file for the page; "": none
+  bool watches = false;     // serves the page meanwhile
   double learning_rate = 0;
   // Of the variants on the page: half of what a budget can save in graph mode; eager activations
   // computed again.
@@ -100,6 +102,14 @@ struct Program {
   std::string purpose;
   std::string model;      // "": --model chooses
   bool compares = false;  // runs all modes, so that none is chosen
+};
+
+// Whether Ctrl-C was pressed in a run_program; pressed again it ends the process at once.
+bool interrupted() noexcept;
+// Thrown where a run ends because of it: exit code 130.
+class Interrupted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // The main of a program with options, with the exit codes of run_example.

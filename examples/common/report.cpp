@@ -8,6 +8,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
+#include "ebb/core/memory/serve.h"
 #include "ebb/examples/common/training.h"
 
 namespace examples {
@@ -143,9 +144,19 @@ void print_accumulation(const Options& options, const memory::Comparison& withou
   }
 }
 
+// Serves the page of the device if the options ask for it, until the result goes.
+std::optional<memory::Server> watched(const Options& options) {
+  if (!options.watches) return {};
+  memory::Server server = memory::serve(0, options.device);
+  std::printf("Watch at http://127.0.0.1:%d/\n", server.port());
+  std::fflush(stdout);
+  return server;
+}
+
 }  // namespace
 
 void train_and_report(const Options& given) {
+  const auto server = watched(given);
   const Problem problem = make_problem(given);
   std::printf("%s\n", problem.description.c_str());
   const Options options = fitted(problem, given, std::array{given.mode});
@@ -164,6 +175,7 @@ void train_and_report(const Options& given) {
 }
 
 void compare_and_report(const Options& given) {
+  const auto server = watched(given);
   const Problem problem = make_problem(given);
   std::printf("%s: %s\n\n", given.model.c_str(), problem.description.c_str());
   const Options options = fitted(problem, given, kModes);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iostream>
 #include <span>
 
 #include "ebb/core/autodiff/recompute.h"
@@ -13,6 +14,7 @@
 #include "ebb/core/data/csv.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/data/metrics.h"
+#include "ebb/core/data/progress.h"
 #include "ebb/core/data/time_series.h"
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/micro_batch.h"
@@ -189,40 +191,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A line on the standard output that shows a training's progress, overwritten in place.
-class StatusLine {
- public:
-  explicit StatusLine(bool shows) : shows_(shows) {}
-  ~StatusLine() { clear(); }
-  StatusLine(const StatusLine&) = delete;
-  StatusLine& operator=(const StatusLine&) = delete;
-
-  void step(const Device& device, const std::string& what, std::span<const double> losses) {
-    ++steps_;
-    const double seconds = shows_ ? seconds_since(then_) : 0;
-    if (seconds < 0.1) return;
-    const memory::Stats stats = memory::stats(device);
-    std::printf("\r\033[K%s", what.c_str());
-    if (!losses.empty()) std::printf("  loss %.4g", losses.back());
-    std::printf("  %.0f steps/s  allocated %s, peak %s", static_cast<double>(steps_) / seconds,
-                memory::figure(stats.allocated.current).c_str(),
-                memory::figure(stats.allocated.peak).c_str());
-    std::fflush(stdout);
-    then_ = Clock::now();
-    steps_ = 0;
-  }
-  void clear() {
-    if (!shows_) return;
-    std::fputs("\r\033[K", stdout);
-    std::fflush(stdout);
-  }
-
- private:
-  const bool shows_;
-  std::int64_t steps_ = 0;                 // since the line was last written
-  Clock::time_point then_ = Clock::now();  // time of that write
-};
-
 // One training: the device it runs on and the output it shows.
 struct Run {
   const Problem& problem;
@@ -271,23 +239,33 @@ Training train_epochs(const Run& run, const Steps& steps) {
                   " epochs already; --epochs says how many there are in all");
   }
   const bool has_values = !run.here.is_simulated();
-  StatusLine status(!run.predicts() && isatty(STDOUT_FILENO));
+  std::optional<Progress> progress;
+  if (!run.predicts() && isatty(STDOUT_FILENO))
+    progress.emplace(
+        (options.epochs - batches.pass()) * static_cast<std::int64_t>(batches.size()),
+        ProgressOptions{
+            .label = name(options.mode), .out = &std::cout, .terminal = true, .device = run.here});
   Training training;
   double seconds = 0;
   std::int64_t count = 0;
   while (batches.pass() < options.epochs) {
     const auto number = static_cast<long long>(batches.pass() + 1),
                of = static_cast<long long>(options.epochs);
-    const std::string what =
-        std::string(name(options.mode)) + " " + std::to_string(number) + "/" + std::to_string(of);
     const Clock::time_point start = Clock::now();
     Epoch epoch;
     Mean loss, score;
     for (auto [x, y] : batches) {
       run.mark.step(steps.train(x, y));
       if (has_values) loss.add(run.mark.losses().back(), y);
-      status.step(run.here, what, run.mark.losses());
+      if (progress) progress->step(has_values ? run.mark.losses().back() : std::optional<double>());
       ++count;
+      if (interrupted()) break;
+    }
+    if (interrupted()) {
+      const bool saves = !run.predicts() && !options.save.empty();
+      if (saves) steps.save(options.save, batches);
+      throw Interrupted("ended by Ctrl-C after " + std::to_string(count) + " steps" +
+                        (saves ? "; the run is in " + options.save : ""));
     }
     if (steps.flush) steps.flush();
     seconds += epoch.seconds = seconds_since(start);
@@ -299,7 +277,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
     epoch.loss = loss.value();
     if (const auto mean = score.value()) epoch.metric = problem.summarize(*mean);
     if (run.prints_epochs && epoch.loss) {
-      status.clear();
+      if (progress) progress->clear();
       std::printf("epoch %3lld/%lld   loss %8.5f", number, of, *epoch.loss);
       if (epoch.metric) std::printf("   held-out %s %.4f", problem.metric.c_str(), *epoch.metric);
       std::printf("   %.2f s\n", epoch.seconds);

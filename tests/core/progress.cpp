@@ -65,6 +65,23 @@ TEST_CASE("progress is plain lines where there is no terminal, and one at the en
   CHECK(shown(1000, {}, [](const Progress&) {}) == "");
 }
 
+TEST_CASE("progress of a device has its memory as a bar of categories", "[progress][host]") {
+  const Device device = Device::simulated("h200", std::size_t{1} << 30);
+  const Tensor held = Tensor::zeros({1 << 20}, DType::f32, device);
+  setenv("NO_COLOR", "1", 1);
+  const std::string text = shown(2, {.terminal = true, .seconds = 0, .device = device},
+                                 [](Progress& progress) { progress.step(); });
+  unsetenv("NO_COLOR");
+  INFO(text);
+  const std::size_t bar = text.find("\n\033[K") + 4,
+                    end = text.find("  4 MiB of 4 MiB reserved", bar);
+  REQUIRE(end != std::string::npos);
+  CHECK(text.substr(bar, end - bar) == std::string(end - bar, 'T'));  // temporary, all of it
+  CHECK(text.find("\033[A", end) - bar == 79);
+  CHECK(matches(shown(2, {.device = device}, [](Progress& progress) { progress.step(); }),
+                "1/2  50 %" + rate + "  0.0 s  4 MiB of 4 MiB reserved, peak 4 MiB\n"));
+}
+
 TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progress][host]") {
   const auto twice = [](Progress& progress) {
     progress.step();

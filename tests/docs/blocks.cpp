@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/memory/serve.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/custom_operator.h"
 #include "ebb/ebb.h"
@@ -22,6 +23,7 @@ using namespace ebb::literals;
 
 #include "ebb_docs/README_2.inc"
 #include "ebb_docs/compile_1.inc"
+#include "ebb_docs/memory_3.inc"
 
 // Names that the pages' fragments use; each fragment is a function of its own.
 struct Pages {
@@ -51,7 +53,7 @@ struct Pages {
 #include "ebb_docs/memory_2.inc"
   }
   void memory_3() {
-#include "ebb_docs/memory_3.inc"
+#include "ebb_docs/memory_4.inc"
   }
   void statistics_1(Session& session) {
 #include "ebb_docs/statistics_1.inc"

@@ -242,6 +242,25 @@ TEST_CASE("a run is saved after each epoch, and another program of the same argu
   CHECK(holds(done, "has 2 epochs already"));
 }
 
+TEST_CASE(
+    "Ctrl-C ends a run after the step, with 130 and the run saved; a program goes on from there") {
+  const std::string program = "train_mlp --device cpu --hidden 256 --epochs 500";
+  const std::string command = std::string(EBB_PROGRAMS) + "/" + program +
+                              " --save cut.safetensors >cut.txt 2>&1 & pid=$!; "
+                              "until grep -q 'epoch *1/' cut.txt; do sleep 0.05; done; "
+                              "kill -INT $pid; wait $pid";
+  std::filesystem::remove("cut.txt");
+  const int status = std::system(command.c_str());
+  CHECK(WEXITSTATUS(status) == 130);
+  std::ifstream in("cut.txt");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  CHECK(text.find("train_mlp: ended by Ctrl-C after ") != std::string::npos);
+  CHECK(text.find(" steps; the run is in cut.safetensors\n") != std::string::npos);
+  const Ended other =
+      run("train_mlp --device cpu --hidden 256 --epochs 1 --resume cut.safetensors");
+  CHECK(holds(other, "cut.safetensors has "));  // epochs already
+}
+
 TEST_CASE("help is for people, 80 columns wide, and ends with 0") {
   for (const char* program : {"train_mlp", "train_lstm", "compare_memory"}) {
     const Ended help = run(std::string(program) + " --help");

@@ -5,9 +5,11 @@
     python3 tests/page/check.py --picture PAGE the pictures in docs/, of the demo's page
 """
 
+import http.client
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -112,6 +114,30 @@ def check_keyboard(page):
           any("chart" in each for each in order) and any("CANVAS" in each for each in order))
 
 
+def check_server(page, build):
+    """--watch: the page of a running program, which goes on; for this machine alone."""
+    program = subprocess.Popen([os.path.join(build, "examples/train_lstm"), "--device", "cpu", "--epochs", "400", "--watch"],
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        url = program.stdout.readline().split()[-1]
+        page.call("Page.navigate", url=url)
+        deadline = time.monotonic() + 60
+        while not page.run("typeof followed === 'object' && followed && followed.whole[1] > 20") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        first = page.run("followed.whole[1]")
+        while page.run("followed.whole[1]") == first and time.monotonic() < deadline:
+            time.sleep(0.2)
+        check("a live page goes on", page.run("followed.whole[1]") > first)
+        host = url.split("/")[2]
+        for name, expected in [(host, 200), ("elsewhere.example", 403)]:
+            connection = http.client.HTTPConnection(host)
+            connection.request("GET", "/data.json", headers={"Host": name})
+            check(f"asked as {name.split(':')[0]}: {expected}", connection.getresponse().status == expected)
+    finally:
+        program.send_signal(signal.SIGINT)
+        check("Ctrl-C ends it with 130", program.wait(30) == 130)
+
+
 def pictures(page, name, folder):
     for dark in [False, True]:
         for width in [400, 800, 1280]:
@@ -170,6 +196,7 @@ def main():
             check_keyboard(page)
             pictures(page, model, folder)
             check(f"{model}: no error, nothing loaded", not page.problems(), page.problems())
+        check_server(page, build)
 
 
 main()

@@ -11,7 +11,8 @@ function buildPage() {
   page.replaceChildren(element("header", {}, element("h1", {}, report.title), element("p", {class: "note"}, about)));
   if (recorded.length) {
     const isRelative = report.runs.some((run) => run.is_relative);
-    page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figuresNode(recorded)));
+    const figures = element("div", {}, figuresNode(recorded));
+    page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figures));
     const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = element("div"), chosen = element("p", {class: "chosen"});
     const pick = (run, span, events) => {
       chosen.textContent = `${run.name}, ${spanText(span)}` + (events === span.pattern.peak_events ? ", at its peak" : `, after event ${events} of ${span.pattern.events}`);
@@ -23,6 +24,7 @@ function buildPage() {
     page.append(section("Over the steps", "Drag to zoom, double-click for the whole run, click a moment to see its blocks below. Keys: ← → step by step, " +
       "with Shift event by event, + − zoom, p the peak, Enter shows the moment below.", timelines.node));
     later.push(() => timelines.draw());
+    if (report.live) later.push(() => follow(timelines, figures));
     const peak = recorded.reduce((a, b) => (b.peak.allocated > a.peak.allocated ? b : a));
     const pickers = element("div", {class: "choice"}, "peak of: ", ...recorded.map((run) =>
       element("button", {type: "button", onclick: () => pick(run, run.peak.span, run.peak.events)}, run.name)));
@@ -51,6 +53,31 @@ function buildPage() {
   for (const each of later) each();
 }
 
+// Asks the server of a live page for newer data, less often where that takes long.
+let followed = null;  // the charts of a live page
+
+function follow(timelines, figures) {
+  followed = timelines;
+  const ask = async () => {
+    const began = performance.now();
+    try {
+      const data = await (await fetch("data.json")).json(), runs = data.runs.map((run) => new Run(run));
+      if (!runs.length || runs[0].before.join() !== timelines.runs[0].before.join()) return location.reload();  // another recording
+      figures.replaceChildren(figuresNode(runs));
+      timelines.update(runs);
+    } catch {
+      timelines.status.textContent = "The program no longer answers: this is the last that was seen.";
+      return;
+    }
+    setTimeout(ask, 1000 + 4 * (performance.now() - began));
+  };
+  setTimeout(ask, 1000);
+}
+
 buildPage();
+if (report.live && !report.runs.some((run) => run.span_patterns.length)) {
+  document.querySelector("header").append(element("p", {}, "Nothing is being recorded on this device now."));
+  setTimeout(() => location.reload(), 2000);
+}
 // Canvases take their colours when they are drawn.
 for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", buildPage);

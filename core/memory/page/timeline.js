@@ -6,13 +6,27 @@ const kLines = [["reserved", "--reserved", []], ["predicted peak", "--predicted"
 class Timelines {
   // pick(run, span, events) is called where a chart is clicked, or Enter pressed.
   constructor(runs, limit, categories, pick) {
-    Object.assign(this, {runs, limit, categories, pick, charts: []});
-    this.range = [-1, Math.max(1, ...runs.map((run) => (run.spans.length ? run.spans.at(-1).x1 : 1)))];
-    this.whole = [...this.range];
-    this.most = Math.max(1, ...runs.map((run) => Math.max(run.peak.allocated, run.predicted, ...run.spans.map((span) => span.peak[kReserved]))));
+    Object.assign(this, {limit, categories, pick, charts: []});
+    this.measure(runs);
+    this.range = [...this.whole];
     this.status = element("p", {class: "status", "aria-live": "polite"}, "Point at a chart, or focus it and press the arrow keys.");
     this.node = element("div", {class: "timelines"}, this.legend(), this.status);
     for (const run of runs) this.add(run);
+  }
+
+  measure(runs) {
+    this.runs = runs;
+    this.whole = [-1, Math.max(1, ...runs.map((run) => (run.spans.length ? run.spans.at(-1).x1 : 1)))];
+    this.most = runs.reduce((most, run) => run.spans.reduce((top, span) => Math.max(top, span.peak[kReserved]),
+      Math.max(most, run.peak.allocated, run.predicted)), 1);
+  }
+
+  // Newer data of the same runs. Who sees the whole run goes on to see all of it.
+  update(runs) {
+    const seesAll = this.range[1] === this.whole[1];
+    this.measure(runs);
+    this.charts.forEach((chart, i) => Object.assign(chart, {run: runs[i], at: null}));
+    this.show(this.range[0], seesAll ? this.whole[1] : this.range[1]);
   }
 
   legend() {

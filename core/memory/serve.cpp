@@ -1,0 +1,70 @@
+// The library ebb::serve, the only unit that includes cpp-httplib.
+#include "ebb/core/memory/serve.h"
+
+#include <httplib.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/page.h"
+
+namespace ebb::memory {
+
+namespace {
+std::string data_of(const Device& device) {
+  const detail::PageRun run{.name = "now", .log = device.runtime().allocator().recorder()};
+  return detail::page_data("Memory of " + device.name(), &device,
+                           {&run, run.log ? std::size_t{1} : std::size_t{0}}, "null", true);
+}
+}  // namespace
+
+struct Server::Impl {
+  httplib::Server http;
+  int port = 0;
+  std::thread thread;
+
+  ~Impl() {
+    http.stop();
+    if (thread.joinable()) thread.join();
+  }
+};
+
+Server::Server(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Server::Server(Server&&) noexcept = default;
+Server& Server::operator=(Server&&) noexcept = default;
+Server::~Server() = default;
+
+int Server::port() const noexcept { return impl_->port; }
+
+Server serve(int port, const Device& device) {
+  auto impl = std::make_unique<Server::Impl>();
+  httplib::Server& http = impl->http;
+  http.new_task_queue = [] { return new httplib::ThreadPool(1); };
+  // A page of another site whose name leads here would send that name.
+  http.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+    const std::string host = request.get_header_value("Host");
+    const std::string name = host.substr(0, host.find(':'));
+    if (name == "127.0.0.1" || name == "localhost")
+      return httplib::Server::HandlerResponse::Unhandled;
+    response.status = 403;
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  http.Get("/", [device](const httplib::Request&, httplib::Response& response) {
+    response.set_content(detail::page_of(data_of(device)), "text/html; charset=utf-8");
+  });
+  http.Get("/data.json", [device](const httplib::Request&, httplib::Response& response) {
+    response.set_content(data_of(device), "application/json");
+  });
+  const char* const here = "127.0.0.1";
+  impl->port = port == 0 ? http.bind_to_any_port(here) : http.bind_to_port(here, port) ? port : -1;
+  if (impl->port < 0)
+    throw Error("[serve] port " + std::to_string(port) + " of 127.0.0.1 cannot be had");
+  impl->thread = std::thread([&http] { http.listen_after_bind(); });
+  http.wait_until_ready();
+  return Server(std::move(impl));
+}
+
+}  // namespace ebb::memory

@@ -1,0 +1,33 @@
+#pragma once
+#include <memory>
+
+#include "ebb/core/device/device.h"
+
+namespace ebb::memory {
+
+// A page that this machine's browsers can open while a program runs. Ends with the object.
+class Server {
+ public:
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) noexcept;
+  ~Server();
+
+  int port() const noexcept;
+
+ private:
+  friend Server serve(int port, const Device& device);
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Serves the page described at Recording::write_html() at http://127.0.0.1:port/, of whatever
+// records the device at the time, and updates it in the browser. A thread of its own answers; it
+// only reads, and only this machine reaches it. Port 0 takes a free one. In the library ebb::serve,
+// which a program links beside ebb::ebb. Throws Error if the port cannot be had.
+//
+//   memory::Server server = memory::serve(8000, device);
+//   memory::Recording recording(device);
+Server serve(int port, const Device& device);
+
+}  // namespace ebb::memory
