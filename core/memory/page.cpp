@@ -99,10 +99,14 @@ std::string text_of(const Plan& plan) {
   return text + "}";
 }
 
-// In a script element, "</script" in a name would end it.
-std::string in_script(std::string text) {
-  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
-    text.insert(at + 1, "\\");
+// In a script element, "</script" in a name would end it, and "<!--<script" the page.
+std::string in_script(std::string_view json) {
+  std::string text;
+  for (const char c : json)
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
   return text;
 }
 
