@@ -24,7 +24,7 @@ class Browser:
             os.dup2(ends[0], 3)
             os.dup2(ends[1], 4)
 
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # its processes may still write
         self.process = subprocess.Popen(
             [find(), "--headless", "--remote-debugging-pipe", "--disable-gpu", "--hide-scrollbars",
              "--no-first-run", "--user-data-dir=" + self.folder.name]

@@ -53,6 +53,21 @@ def check_numbers(page, figures):
     check("events add up to the figures, byte for byte", not any(differences), differences)
 
 
+def check_old_events(page):
+    """A run whose first events were condensed: blocks from then are told by their category, at any moment."""
+    page.run("""var old = new Run({name: "old", predicted_peak_bytes: 0, plans: [], tags: [["relu", "a.cpp", 1, ""]], before: [0, 0, 0, 0, 0, 0, 0, 0],
+      pieces: [[4096, 1024, 0, 0], [8192, 512, 3, 0]], names: [], span_patterns: [0, 1], span_names: [-1, -1], span_steps: [5, 1], span_nanoseconds: [1, 1],
+      patterns: [{codes: [], sample: true, net: [1024, 0, 0, 0, 0, 0, 256, 0], peak: [4096, 0, 0, 0, 0, 0, 0, 0], peak_events: 0, events: 9},
+                 {codes: [1, 4], net: [-1024, 0, 0, 512, 0, 0, 0, 0], peak: [0, 0, 0, 0, 0, 0, 0, 0], peak_events: 0, events: 2}]})""")
+    held = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => "
+                    "old.holdersAt(span, events).reduce((row, each) => (row[each.category] += each.bytes, row), [0, 0, 0, 0, 0, 0, 0])))")
+    rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt(span, events).slice(0, 7)))")
+    check("holders add up to each category", held == rows, held, rows)
+    check("the moment shown first is one whose blocks are known", page.run("old.shown.span.index") == 1)
+    check("a block born last is seen", page.run("(({bars, count}) => bars.every((bar) => bar.from < count))(barsOfSpan(old, old.spans[1]))"))
+    check("the first of a choice is pressed", page.run("document.querySelector('.blocks button').getAttribute('aria-pressed')") == "true")
+
+
 def check_mouse(page):
     left, top, width, height = page.box(".u-over")
     middle = top + height / 2
@@ -192,6 +207,7 @@ def main():
             page.open(path)
             with open(figures) as file:
                 check_numbers(page, json.load(file))
+            check_old_events(page)
             check_mouse(page)
             check_keyboard(page)
             pictures(page, model, folder)

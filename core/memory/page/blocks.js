@@ -1,10 +1,10 @@
 // Blocks of memory as bars: from left to right the events of one span or the steps of a plan, from top to
 // bottom the addresses, with ranges that nothing uses left out.
 
-// Bars of one span of a run: {from, to, address, bytes, tag, category, born, gone}, and its ranges.
+// Bars of one span of a run, over the moments before its first event and after each: {from, to, address, bytes, tag, category, born, gone}, and its ranges.
 function barsOfSpan(run, span) {
   const open = new Map(), bars = [], count = span.pattern.codes.length;
-  const begin = (i, from) => open.set(i, [...(open.get(i) || []), {...run.pieces[i], from, to: count, born: from > 0, gone: false}]);
+  const begin = (i, from) => open.set(i, [...(open.get(i) || []), {...run.pieces[i], from, to: count + 1, born: from > 0, gone: false}]);
   run.aliveAt(span, 0).forEach((alive, i) => { if (alive > 0) begin(i, 0); });
   span.pattern.codes.forEach((code, e) => {
     const i = code >> 2;
@@ -13,7 +13,7 @@ function barsOfSpan(run, span) {
     if (bar) bars.push(Object.assign(bar, {to: e + 1, gone: true}));
   });
   for (const left of open.values()) bars.push(...left);
-  return {bars: bars.filter((bar) => bar.bytes > 0 && bar.category !== kReserved), count, of: (e) => (e >= count ? "its end" : "event " + e)};
+  return {bars: bars.filter((bar) => bar.bytes > 0 && bar.category !== kReserved), count: count + 1, of: (e) => "event " + e};
 }
 
 function barsOfPlan(plan) {
@@ -121,7 +121,7 @@ class Blocks {
     if (bar === this.chosen) return;
     this.chosen = bar;
     if (bar)
-      this.detail.textContent = `${tagText(bar.tag)}: ${bytesText(bar.bytes)} (${exactText(bar.bytes)}), ${categories[bar.category]}, ` +
+      this.detail.textContent = `${tagText(bar.tag)}: ${bytesText(bar.bytes)} (${exactText(bar.bytes)}), ${words(categories[bar.category])}, ` +
         `from ${bar.born ? this.of(bar.from) : "before"} to ${bar.gone ? this.of(bar.to) : "after the end"}, at 0x${bar.address.toString(16)}`;
     this.draw();
   }

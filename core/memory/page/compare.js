@@ -61,17 +61,20 @@ function savingsNode(runs) {
   return [element("div", {}, table([["run", "peak in a step", "beside", "change", ""], ...rows]), holder), draw];
 }
 
-// Moments that a run can be compared at: each mark once, by its last time, the peak and the ends of steps.
+// Moments that a run can be compared at, in their order: its start, each mark by its last time, the peak and the
+// ends of steps.
 function namedMoments(runs) {
   const moments = [];
   for (const run of runs) {
     const last = new Map(), steps = run.spans.filter((span) => span.steps);
     for (const span of run.spans) if (span.name !== null) last.set(span.name, span);
-    const add = (text, span, events) => moments.push({text: `${run.name}: ${text}`, run, span, events});
+    const mine = [], add = (text, span, events) => mine.push({text: `${run.name}: ${text}`, run, span, events});
+    add("start", run.spans[0], 0);
     for (const [name, span] of last) add(name, span, span.pattern.codes.length);
     if (steps.length) add("end of the first step", steps[0], steps[0].pattern.codes.length);
     if (steps.length > 1) add("end of the last step", steps.at(-1), steps.at(-1).pattern.codes.length);
-    if (run.spans.length) add("peak", run.peak.span, run.peak.events);
+    add(run.shown.allocated === run.peak.allocated ? "peak" : "highest known moment", run.shown.span, run.shown.events);
+    moments.push(...mine.sort((a, b) => a.span.index - b.span.index || a.events - b.events));
   }
   return moments;
 }
@@ -80,8 +83,8 @@ function differenceNode(runs) {
   const moments = namedMoments(runs), result = element("div");
   const select = (label, chosen) => element("select", {"aria-label": label, onchange: () => compare()},
     ...moments.map((moment, i) => element("option", {value: i, selected: i === chosen}, moment.text)));
-  const find = (text, otherwise) => { const at = moments.findIndex((moment) => moment.text.endsWith(text)); return at < 0 ? otherwise : at; };
-  const before = select("before", 0), after = select("after", find(": peak", moments.length - 1));
+  const {span, events} = runs[0].shown, top = moments.findLastIndex((moment) => moment.span === span && moment.events === events);
+  const before = select("before", top > 1 ? 1 : 0), after = select("after", top);
   const compare = () => {
     const [a, b] = [before, after].map((each) => moments[each.value]).map((at) => at.run.holdersAt(at.span, at.events));
     const sums = new Map();

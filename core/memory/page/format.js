@@ -56,7 +56,7 @@ function section(title, note, ...children) {
 
 // A row of buttons of which one is pressed. choose(index) is called for each press.
 function choice(label, names, choose) {
-  const buttons = names.map((name, i) => element("button", {type: "button", "aria-pressed": i === 0, onclick: () => press(i)}, name));
+  const buttons = names.map((name, i) => element("button", {type: "button", "aria-pressed": String(i === 0), onclick: () => press(i)}, name));
   const press = (i) => {
     buttons.forEach((button, j) => button.setAttribute("aria-pressed", i === j));
     choose(i);

@@ -15,7 +15,7 @@ function buildPage() {
     page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figures));
     const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = element("div"), chosen = element("p", {class: "chosen"});
     const pick = (run, span, events) => {
-      chosen.textContent = `${run.name}, ${spanText(span)}` + (events === span.pattern.peak_events ? ", at its peak" : `, after event ${events} of ${span.pattern.events}`);
+      chosen.textContent = momentText(run, span, events);
       blocks.show(barsOfSpan(run, span));
       flame.show(run.holdersAt(span, events));
       ranges.replaceChildren(rangesNode(run, span, events));
@@ -27,11 +27,11 @@ function buildPage() {
     if (report.live) later.push(() => follow(timelines, figures));
     const peak = recorded.reduce((a, b) => (b.peak.allocated > a.peak.allocated ? b : a));
     const pickers = element("div", {class: "choice"}, "peak of: ", ...recorded.map((run) =>
-      element("button", {type: "button", onclick: () => pick(run, run.peak.span, run.peak.events)}, run.name)));
+      element("button", {type: "button", onclick: () => pick(run, run.shown.span, run.shown.events)}, run.name)));
     page.append(section("One moment", null, pickers, chosen,
       element("h3", {}, "Blocks, each in its place from birth to death"), blocks.node,
       element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges));
-    later.push(() => pick(peak, peak.peak.span, peak.peak.events));
+    later.push(() => pick(peak, peak.shown.span, peak.shown.events));
   }
   for (const run of runs)
     for (const plan of run.plans) {
@@ -50,6 +50,7 @@ function buildPage() {
     later.push(draw);
   }
   if (recorded.length) page.append(section("Two moments", "What grew between them, by line.", differenceNode(recorded)));
+  if (page.children.length === 1) page.append(element("p", {}, "Nothing happened on the device while it was recorded."));
   for (const each of later) each();
 }
 

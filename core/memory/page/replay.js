@@ -19,9 +19,14 @@ class Run {
     for (const pattern of this.patterns) pattern.isWhole = !pattern.thinned && !pattern.sample;
     this.before = data.is_relative ? new Array(8).fill(0) : data.before;
     this.spans = this.placed(data);
+    this.known = 1 + this.spans.findLastIndex((span) => span.pattern.sample);  // the first span whose events were kept
     this.initial = new Int32Array(this.pieces.length);
     if (!data.is_relative) this.findInitial();
-    this.peak = this.moments().reduce((most, m) => (m.allocated > most.allocated ? m : most), {allocated: -1});
+    const highest = (moments) => moments.reduce((most, m) => (m.allocated > most.allocated ? m : most), {allocated: -1});
+    this.peak = highest(this.moments());
+    // The highest moment whose blocks are known.
+    this.shown = highest(this.moments().filter(({span}) => this.isKnown(span)));
+    if (!this.shown.span) this.shown = this.peak;
   }
 
   // Spans on the axis of steps. Step k lies between k and k + 1; what a program does between two steps
@@ -63,7 +68,9 @@ class Run {
     return row;
   }
 
-  // Pieces from before the recording are known by their end.
+  isKnown(span) { return span.pattern.isWhole && span.index >= this.known; }
+
+  // Pieces from before the kept events are known by their end.
   findInitial() {
     const count = new Int32Array(this.pieces.length);
     for (const span of this.spans)
@@ -81,8 +88,9 @@ class Run {
     return !span.pattern.isWhole ? span.start : this.change([...span.start], span.pattern.codes, events);
   }
 
-  // How many of each piece are alive.
+  // How many of each piece are alive, as far as the kept events tell.
   aliveAt(span, events) {
+    if (span.index < this.known) return new Int32Array(this.pieces.length);
     const alive = Int32Array.from(this.initial);
     const apply = (codes, count) => {
       for (let i = 0; i < count; ++i) alive[codes[i] >> 2] += codes[i] & 1 ? -1 : 1;
@@ -94,17 +102,19 @@ class Run {
 
   // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of its plan.
   holdersAt(span, events) {
-    const alive = this.aliveAt(span, events), holders = [];
+    const alive = this.aliveAt(span, events), holders = [], unknown = this.rowAt(span, events).slice(0, kCategories);
     let arena = 0;
     this.pieces.forEach((piece, i) => {
       if (alive[i] <= 0 || piece.category === kReserved || !piece.bytes) return;
+      unknown[piece.category] -= piece.bytes * alive[i];
       if (this.arenaPlan() && piece.tag.operator.includes("arena")) arena += piece.bytes;
       else holders.push({tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: alive[i]});
     });
     if (arena) holders.push(...arenaHolders(this.arenaPlan(), arena));
-    const known = holders.reduce((sum, each) => sum + each.bytes, 0), all = allocatedOf(this.rowAt(span, events));
-    if (all > known && span.pattern.isWhole)
-      holders.push({tag: {operator: "from before the recording", file: "", line: 0, layer: ""}, category: 6, bytes: all - known, blocks: 1});
+    const operator = this.known ? "from before the kept events" : "from before the recording";
+    unknown.forEach((bytes, category) => {
+      if (bytes > 0) holders.push({tag: {operator, file: "", line: 0, layer: ""}, category, bytes, blocks: 1});
+    });
     return holders;
   }
 

@@ -16,7 +16,7 @@ class Timelines {
 
   measure(runs) {
     this.runs = runs;
-    this.whole = [-1, Math.max(1, ...runs.map((run) => (run.spans.length ? run.spans.at(-1).x1 : 1)))];
+    this.whole = [Math.min(...runs.map((run) => run.spans[0].x0)), Math.max(...runs.map((run) => run.spans.at(-1).x1))];
     this.most = runs.reduce((most, run) => run.spans.reduce((top, span) => Math.max(top, span.peak[kReserved]),
       Math.max(most, run.peak.allocated, run.predicted)), 1);
   }
@@ -31,8 +31,9 @@ class Timelines {
 
   legend() {
     const entries = this.categories.map((name, i) => element("span", {}, element("i", {class: "swatch c" + i}), words(name)));
+    const drawn = {limit: !!this.limit, plan: this.runs.some((run) => run.arenaPlan()), "predicted peak": this.runs.some((run) => run.predicted)};
     for (const [name, colour] of kLines)
-      if (name !== "limit" || this.limit) entries.push(element("span", {}, element("i", {class: "line", style: `border-color: var(${colour})`}), name));
+      if (drawn[name] !== false) entries.push(element("span", {}, element("i", {class: "line", style: `border-color: var(${colour})`}), name));
     return element("div", {class: "legend"}, ...entries,
       element("button", {type: "button", class: "whole", onclick: () => this.show(...this.whole)}, "whole run"));
   }
@@ -66,8 +67,8 @@ class Timelines {
       series.push({label, stroke: style(colour), dash, width: 1.5, points: {show: false}, paths: uPlot.paths.stepped({align: 1})});
     chart.plot?.destroy();
     chart.plot = new uPlot({
-      ...this.size(chart), series, legend: {show: false}, padding: [12, 12, 0, 0],
-      scales: {x: {time: false, range: () => this.range}, y: {range: () => [0, this.most * 1.05]}},
+      ...this.size(chart), series, legend: {show: false}, padding: [12, 26, 0, 0],
+      scales: {x: {time: false, range: () => this.range}, y: {range: () => [0, this.most * 1.22]}},
       axes: [{...axis, values: (_, splits) => splits.map((x) => (Number.isInteger(x) && x >= 0 ? x : ""))},
              {...axis, size: 72, space: 22, incrs: powers, values: (_, splits) => splits.map(bytesText)}],
       cursor: {sync: {key: "runs"}, drag: {x: true, y: false, setScale: false}, points: {show: false}},
@@ -188,13 +189,21 @@ class Timelines {
     else if (event.key === "+" || event.key === "=") this.zoom(1 / 2, at.x);
     else if (event.key === "-") this.zoom(2, at.x);
     else if (event.key === "0") this.show(...this.whole);
-    else if (event.key === "Enter") chart.at ? this.enter(chart) : this.pick(run, run.peak.span, run.peak.events);
+    else if (event.key === "Enter") chart.at ? this.enter(chart) : this.pick(run, run.shown.span, run.shown.events);
     else return;
     event.preventDefault();
   }
 }
 
+function momentText(run, span, events) {
+  const text = `${run.name}, ${spanText(span)}`, top = bytesText(allocatedOf(span.peak)), peak = bytesText(run.peak.allocated);
+  if (!run.isKnown(span)) return `${text}, at its beginning: events of it were left out, so later blocks are not known. It held at most ${top}.`;
+  if (events !== span.pattern.peak_events) return `${text}, after event ${events} of ${span.pattern.codes.length}`;
+  const isPeak = run.peak.allocated === allocatedOf(span.peak);
+  return `${text}, at its peak` + (run.shown.span === span && !isPeak ? `: ${top}, the most whose blocks are known. The run's peak of ${peak} is ${spanText(run.peak.span)}.` : "");
+}
+
 function spanText(span) {
-  if (span.name !== null) return `before "${span.name}"`;
+  if (span.name !== null) return `before "${span.name}"` + (span.step ? `, after step ${span.step - 1}` : "");
   return span.steps > 1 ? `steps ${span.step} to ${span.step + span.steps - 1}` : span.steps ? `step ${span.step}` : "older events";
 }
