@@ -64,6 +64,10 @@ def check_old_events(page):
     rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt(span, events).slice(0, 7)))")
     check("holders add up to each category", held == rows, held, rows)
     check("the moment shown first is one whose blocks are known", page.run("old.shown.span.index") == 1)
+    check("a step ends as the next one begins, known or not", page.run("namedMoments([old]).filter((each) => each.text === 'old: end of the first step')"
+          ".map((each) => allocatedOf(each.run.rowAt(each.span, each.events)))") == [1280])
+    check("ranges of condensed events are not known", page.run("old.before[7] = 4096, old.spans[0].start[7] = 4096, rangesNode(old, old.spans[0], 0).textContent") ==
+          "Which ranges are mapped is not known.")
     check("a block born last is seen", page.run("(({bars, count}) => bars.every((bar) => bar.from < count))(barsOfSpan(old, old.spans[1]))"))
     check("the first of a choice is pressed", page.run("document.querySelector('.blocks button').getAttribute('aria-pressed')") == "true")
 
@@ -120,6 +124,12 @@ def check_keyboard(page):
     page.run("document.querySelector('.flame g').focus()")
     page.press("ArrowDown")
     check("arrows go down the holders", page.text(".flame .status") and "all" not in page.text(".flame .status"))
+    opened = page.text(".flame .status")
+    page.press("Enter")
+    page.settle()
+    page.press("ArrowDown")
+    check("Enter opens a holder and keeps the focus", page.text(".flame .status") != opened, opened)
+    page.press("Escape")
     order = []
     page.run("document.activeElement.blur()")
     for _ in range(40):

@@ -70,9 +70,13 @@ function namedMoments(runs) {
     for (const span of run.spans) if (span.name !== null) last.set(span.name, span);
     const mine = [], add = (text, span, events) => mine.push({text: `${run.name}: ${text}`, run, span, events});
     add("start", run.spans[0], 0);
-    for (const [name, span] of last) add(name, span, span.pattern.codes.length);
-    if (steps.length) add("end of the first step", steps[0], steps[0].pattern.codes.length);
-    if (steps.length > 1) add("end of the last step", steps.at(-1), steps.at(-1).pattern.codes.length);
+    const addEnd = (text, span) => {  // where the next one begins, as its own events may be missing
+      const next = run.spans[span.index + 1];
+      add(text, next || span, next ? 0 : span.pattern.codes.length);
+    };
+    for (const [name, span] of last) addEnd(name, span);
+    if (steps.length) addEnd("end of the first step", steps[0]);
+    if (steps.length > 1) addEnd("end of the last step", steps.at(-1));
     add(run.shown.allocated === run.peak.allocated ? "peak" : "highest known moment", run.shown.span, run.shown.events);
     moments.push(...mine.sort((a, b) => a.span.index - b.span.index || a.events - b.events));
   }

@@ -33,7 +33,8 @@ class Flame {
       this.show(this.holders);
     }), this.svg, this.detail, this.list);
     this.svg.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.holders && this.draw()).observe(this.node);
+    // A new height alone, as of an opened holder, draws nothing again: the focus stays.
+    new ResizeObserver(() => this.holders && this.width !== this.node.clientWidth && this.draw()).observe(this.node);
   }
 
   show(holders) {
@@ -42,11 +43,12 @@ class Flame {
     this.draw();
     const rows = sumBy(holders, (holder) => (this.by === "layer" ? holder.tag.layer || "no layer" : tagText(holder.tag)));
     this.list.replaceChildren(table([[this.by, "bytes", "blocks"],
-      ...rows.slice(0, 12).map(([text, bytes, blocks]) => [text, bytesText(bytes), String(blocks)])]));
+      ...rows.slice(0, 12).map(([text, bytes, blocks]) => [text, bytesText(bytes), String(blocks || "–")])]));
   }
 
   draw() {
-    const width = this.node.clientWidth || 600, height = 22;
+    this.width = this.node.clientWidth;
+    const width = this.width || 600, height = 22;
     this.boxes = [];
     let depth = 0;
     const place = (node, x, level, share) => {
@@ -144,7 +146,7 @@ function rangesNode(run, span, events) {
     return [bar, bytesText(size) + (range.isKnown ? "" : " or more"), range.isKnown ? bytesText(size - used) : "–",
             by.length ? by.slice(-2).reverse().map(([text, bytes]) => `${text} (${bytesText(bytes)})`).join(", ") + more : "nothing: cached"];
   });
-  if (!rows.length) return element("p", {class: "note"}, "No range is mapped.");
+  if (!rows.length) return element("p", {class: "note"}, run.rowAt(span, events)[kReserved] > 0 ? "Which ranges are mapped is not known." : "No range is mapped.");
   return table([["range", "size", "free", "kept mapped by (the smallest first)"], ...rows]);
 }
 

@@ -18,6 +18,7 @@ function buildPage() {
       chosen.textContent = momentText(run, span, events);
       blocks.show(barsOfSpan(run, span));
       flame.show(run.holdersAt(span, events));
+      timelines.mark(run, span, events);
       ranges.replaceChildren(rangesNode(run, span, events));
     };
     const timelines = new Timelines(recorded, report.limit_bytes, categories, pick);

@@ -113,7 +113,7 @@ class Run {
     if (arena) holders.push(...arenaHolders(this.arenaPlan(), arena));
     const operator = this.known ? "from before the kept events" : "from before the recording";
     unknown.forEach((bytes, category) => {
-      if (bytes > 0) holders.push({tag: {operator, file: "", line: 0, layer: ""}, category, bytes, blocks: 1});
+      if (bytes > 0) holders.push({tag: {operator, file: "", line: 0, layer: ""}, category, bytes, blocks: 0});
     });
     return holders;
   }
@@ -129,6 +129,8 @@ class Run {
     }
     return this.spans[low];
   }
+
+  placeOf(span, events) { return span.x0 + (span.x1 - span.x0) * (events + 0.5) / (span.pattern.codes.length + 1); }
 
   momentAt(x) {
     const span = this.spanAt(x), count = span.pattern.codes.length;

@@ -44,7 +44,7 @@ class Timelines {
       onchange: (event) => { holder.hidden = !event.target.checked; }}), " " + run.name,
       element("span", {class: "quiet"}, ` peak ${bytesText(run.peak.allocated)}`));
     this.node.append(box, holder);
-    const chart = {run, holder, at: null};
+    const chart = {run, holder, at: null, line: null};
     this.charts.push(chart);
     holder.addEventListener("keydown", (event) => this.key(chart, event));
   }
@@ -69,7 +69,7 @@ class Timelines {
     chart.plot = new uPlot({
       ...this.size(chart), series, legend: {show: false}, padding: [12, 26, 0, 0],
       scales: {x: {time: false, range: () => this.range}, y: {range: () => [0, this.most * 1.22]}},
-      axes: [{...axis, values: (_, splits) => splits.map((x) => (Number.isInteger(x) && x >= 0 ? x : ""))},
+      axes: [{...axis, values: (_, splits) => splits.map((x) => (x < 0 ? "" : Number.isInteger(x) ? x : splits.some(Number.isInteger) ? "" : x.toFixed(2)))},
              {...axis, size: 72, space: 22, incrs: powers, values: (_, splits) => splits.map(bytesText)}],
       cursor: {sync: {key: "runs"}, drag: {x: true, y: false, setScale: false}, points: {show: false}},
       hooks: {
@@ -143,9 +143,9 @@ class Timelines {
       this.labelled = {plot, until: begin + text + 8};
     }
     this.labelled = null;
-    if (chart.at) {
+    if (chart.line !== null) {
       context.strokeStyle = style("--text");
-      const x = plot.valToPos(chart.at.x, "x", true);
+      const x = plot.valToPos(chart.line, "x", true);
       context.beginPath();
       context.moveTo(x, top);
       context.lineTo(x, top + height);
@@ -165,6 +165,14 @@ class Timelines {
       (moment.span.pattern.isWhole ? "" : `. At most ${bytesText(allocatedOf(moment.span.peak))} in this span, whose events are not all known`);
   }
 
+  // Draws a line at the moment that is shown below.
+  mark(run, span, events) {
+    for (const chart of this.charts) {
+      chart.line = chart.run === run ? run.placeOf(span, events) : null;
+      chart.plot.redraw(false);
+    }
+  }
+
   enter(chart) {
     if (performance.now() - (this.dragged || -1e9) < 300 || !chart.at) return;
     this.pick(chart.run, chart.at.span, chart.at.events);
@@ -176,8 +184,9 @@ class Timelines {
     const at = chart.at || {...run.peak, x: (run.peak.span.x0 + run.peak.span.x1) / 2};
     const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
     const go = (span, events) => {
-      const x = span.x0 + (span.x1 - span.x0) * (events + 0.5) / (span.pattern.codes.length + 1);
+      const x = run.placeOf(span, events);
       this.point(chart, x);
+      chart.line = x;
       if (x < this.range[0] || x > this.range[1]) this.show(x - (this.range[1] - this.range[0]) / 2, x + (this.range[1] - this.range[0]) / 2);
       chart.plot.redraw(false);
     };
