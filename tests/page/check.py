@@ -59,6 +59,8 @@ def check_old_events(page):
       pieces: [[4096, 1024, 0, 0], [8192, 512, 3, 0]], names: [], span_patterns: [0, 1], span_names: [-1, -1], span_steps: [5, 1], span_nanoseconds: [1, 1],
       patterns: [{codes: [], sample: true, net: [1024, 0, 0, 0, 0, 0, 256, 0], peak: [4096, 0, 0, 0, 0, 0, 0, 0], peak_events: 0, events: 9},
                  {codes: [1, 4], net: [-1024, 0, 0, 512, 0, 0, 0, 0], peak: [0, 0, 0, 0, 0, 0, 0, 0], peak_events: 0, events: 2}]})""")
+    page.run("""old.plans = [{steps: [["relu", "a.cpp", 1, "small"]], arena_bytes: 512, buffers: [[0, 512, 0, 0, 3]]},
+      {steps: [["relu", "a.cpp", 1, "big"]], arena_bytes: 4096, buffers: [[0, 4096, 0, 0, 3]]}].reverse(), old.tags[0].operator = "session arena" """)
     held = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => "
                     "old.holdersAt(span, events).reduce((row, each) => (row[each.category] += each.bytes, row), [0, 0, 0, 0, 0, 0, 0])))")
     rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt(span, events).slice(0, 7)))")

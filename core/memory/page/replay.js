@@ -100,17 +100,28 @@ class Run {
     return alive;
   }
 
-  // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of its plan.
+  // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of the plan of its size, or of the only plan.
   holdersAt(span, events) {
     const alive = this.aliveAt(span, events), holders = [], unknown = this.rowAt(span, events).slice(0, kCategories);
-    let arena = 0;
+    const parts = [];  // of arenas
     this.pieces.forEach((piece, i) => {
       if (alive[i] <= 0 || piece.category === kReserved || !piece.bytes) return;
       unknown[piece.category] -= piece.bytes * alive[i];
-      if (this.arenaPlan() && piece.tag.operator.includes("arena")) arena += piece.bytes;
-      else holders.push({tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: alive[i]});
+      const holder = {tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: alive[i]};
+      if (piece.tag.operator.includes("arena")) parts.push({...holder, address: piece.address});
+      else holders.push(holder);
     });
-    if (arena) holders.push(...arenaHolders(this.arenaPlan(), arena));
+    const arenas = [], plans = this.plans.filter((plan) => plan.steps.length);
+    for (const part of parts.sort((a, b) => a.address - b.address)) {  // parts of one arena lie one behind the other
+      if (arenas.at(-1)?.end !== part.address) arenas.push({bytes: 0, parts: []});
+      const arena = arenas.at(-1);
+      arena.parts.push(part), arena.bytes += part.bytes, arena.end = part.address + part.bytes;
+    }
+    for (const arena of arenas) {
+      const plan = plans.find((each) => each.arena_bytes === arena.bytes) ||
+        (plans.length === 1 && arenas.length === 1 && plans[0].arena_bytes < arena.bytes && plans[0]);
+      holders.push(...(plan ? arenaHolders(plan, arena.bytes) : arena.parts));
+    }
     const operator = this.known ? "from before the kept events" : "from before the recording";
     unknown.forEach((bytes, category) => {
       if (bytes > 0) holders.push({tag: {operator, file: "", line: 0, layer: ""}, category, bytes, blocks: 0});
