@@ -15,7 +15,8 @@ unsigned layer_number(std::string_view prefix) {
   if (name.size() >= sizeof layer_names - used) return 0;
   const auto number = static_cast<unsigned>(used);
   char* const copy = layer_names + number;
-  numbers.emplace(std::string_view(copy, name.copy(copy, name.size())), number);
+  copy[name.copy(copy, name.size())] = 0;  // a longer name may lie there, which had no memory below
+  numbers.emplace(std::string_view(copy, name.size()), number);
   used += name.size() + 1;
   return number;
 }

@@ -344,3 +344,20 @@ TEST_CASE("a step that the source refuses memory for has not happened, and a sma
       }
   CHECK(failures > 100);
 }
+
+TEST_CASE("a scope that the heap had no memory for leaves nothing in the name of another layer",
+          "[row11]") {
+  const Device device = Device::simulated("cpu", std::size_t{1} << 30);
+  const Parameters parameters(device);
+  for (std::size_t i = 0; i < 8; ++i) {
+    HeapFault::arm(i);
+    try {
+      parameters.scope("a_scope_of_a_long_name_" + std::to_string(i));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+    }
+    HeapFault::disarm();
+    const std::string name = "short" + std::to_string(i);
+    const unsigned layer = parameters.scope(name).layer();
+    CHECK(CallSite().in(layer).layer_name() == name);
+  }
+}
