@@ -28,7 +28,7 @@ class Browser:
         self.process = subprocess.Popen(
             [find(), "--headless", "--remote-debugging-pipe", "--disable-gpu", "--hide-scrollbars",
              "--no-first-run", "--user-data-dir=" + self.folder.name]
-            + (["--no-sandbox"] if os.geteuid() == 0 else []),
+            + (["--no-sandbox"] if os.geteuid() == 0 else []) + ["about:blank"],
             preexec_fn=give_pipe, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(there)
         os.close(back)
