@@ -43,6 +43,9 @@ def check_numbers(page, figures):
         expected = [figure(memory[name]) for name in ["predicted_peak_bytes", "peak_bytes"]]
         check(f"peaks of {mode}", shown[mode][:2] == expected, shown[mode], expected)
         check(f"bytes of {mode} between steps", shown[mode][3] == figure(memory["held_between_steps_bytes"]))
+    measured = page.run("report.comparison.programs.map(({measured}) => [measured.step_peak_bytes, measured.end_bytes])")
+    expected = [[figure(count) for count in row] for row in measured]
+    check("peaks in a step and bytes at the end", [row[3::2] for row in table[:len(expected)]] == expected, table, expected)
     differences = page.run("""report.comparison.programs.flatMap((program, i) => {
       const run = new Run(report.runs[i]), measured = program.measured, steps = stepFigures(run);
       return [run.peak.allocated - measured.peak_bytes, steps.held - measured.held_between_steps_bytes,
@@ -72,6 +75,47 @@ def check_old_events(page):
           "Which ranges are mapped is not known.")
     check("a block born last is seen", page.run("(({bars, count}) => bars.every((bar) => bar.from < count))(barsOfSpan(old, old.spans[1]))"))
     check("the first of a choice is pressed", page.run("document.querySelector('.blocks button').getAttribute('aria-pressed')") == "true")
+
+
+def check_replay(page):
+    """What is drawn of a moment adds up to its bytes: rows, holders, blocks, curves, the arena's buffers."""
+    wrong = page.run("""report.runs.flatMap((data) => {
+      const run = new Run(data), wrong = [], sum = (list) => list.reduce((all, each) => all + each.bytes, 0);
+      const expect = (what, one, other) => { if (one !== other) wrong.push(`${run.name}, ${what}: ${one} ${other}`); };
+      run.spans.forEach((span, i) => {
+        const next = run.spans[i + 1], codes = span.pattern.codes, {bars, count} = barsOfSpan(run, span);
+        expect("row", String(run.rowAt(span, codes.length)), String(next ? next.start : run.end));
+        if (next) expect("place", span.x1, next.x0), expect("time", span.time + span.nanoseconds, next.time);
+        for (const events of [0, span.pattern.peak_events, codes.length]) {
+          const held = allocatedOf(run.rowAt(span, events)), holders = run.holdersAt(span, events);
+          for (const path of Object.values(paths))
+            expect("tree", sum([...tree(holders, path).children.values()]), held);
+          const sums = sumBy(holders, ({tag}) => tagText(tag)).map(([, bytes]) => bytes);
+          expect("largest first", String(sums), String(sums.toSorted((a, b) => b - a)));
+          if (events === span.pattern.peak_events && events) expect("peak", held, allocatedOf(span.peak));
+          expect("holders", sum(holders), held);
+          expect("unknown holders", holders.filter(({tag}) => tag.operator.startsWith("from before")).length, 0);
+          expect("blocks", sum(bars.filter((bar) => bar.from <= events && (events < bar.to || events === count && !bar.gone))), held);
+          expect("ranges", rangesAt(run, span, events).filter((range) => range.isKnown).reduce((all, {from, to}) => all + to - from, 0),
+                 run.rowAt(span, events)[kReserved]);
+        }
+      });
+      const chart = new Timelines([run], 0, categories, () => 0).data({run}), most = (list) => list.reduce((a, b) => Math.max(a, b), 0);
+      for (const points of [chart[1], run.points(-1, run.spans.at(-1).x1, 4).map(([, row]) => allocatedOf(row))])
+        expect("curve", most(points), run.peak.allocated);
+      expect("reserved curve", most(chart[8]), most(run.spans.map((span) => span.peak[kReserved])));
+      expect("lines", String([chart[9][0], chart[10][0]]), String([run.predicted, run.arenaPlan()?.peak_bytes ?? null]));
+      const [begin] = namedMoments([run]), grown = run.peak.allocated - allocatedOf(run.rowAt(begin.span, begin.events));
+      expect("difference", differenceNode([run]).querySelector("td.number").textContent, changeText(grown));
+      if (run.steps) expect("curve of a step", most(stepCurve(run).map(([, bytes]) => bytes)) <= stepFigures(run).peak, true);
+      for (const plan of run.plans) {
+        const {bars} = barsOfPlan(plan), alive = aliveBySteps(plan);
+        alive.forEach((bytes, s) => expect("buffers", sum(bars.filter((bar) => bar.from <= s && s < bar.to)), bytes));
+        expect("bound", plan.peak_bytes - plan.arena_bytes + most(alive), plan.lower_bound_bytes);
+      }
+      return wrong;
+    })""")
+    check("each moment adds up", not wrong, len(wrong), wrong[:5])
 
 
 def check_mouse(page):
@@ -118,6 +162,13 @@ def check_keyboard(page):
     page.press("ArrowRight", shift=True)
     page.press("+", "+", "Enter")
     check("Enter shows the moment", page.text(".chosen"), page.text(".chosen"))
+    page.press("End")
+    check("End goes to the last span", 'before "end"' in page.text(".timelines .status"))
+    page.press("p", "Enter")
+    check("p goes to the peak", page.text(".chosen").endswith("at its peak"))
+    page.press(*["ArrowLeft"] * 100, shift=True)
+    page.press("Enter")
+    check("Shift goes back event by event", "after event 0 of" in page.text(".chosen"), page.text(".chosen"))
     page.run("document.querySelector('canvas[tabindex]').focus()")
     page.press("Escape", "ArrowRight", "ArrowRight")
     second = page.text(".blocks .status")
@@ -220,6 +271,7 @@ def main():
             with open(figures) as file:
                 check_numbers(page, json.load(file))
             check_old_events(page)
+            check_replay(page)
             check_mouse(page)
             check_keyboard(page)
             pictures(page, model, folder)

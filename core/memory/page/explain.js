@@ -109,12 +109,10 @@ class Flame {
 
 // The mapped ranges of a moment: what lives in each keeps it mapped.
 function rangesAt(run, span, events) {
-  const alive = run.aliveAt(span, events), live = [], mapped = [];
-  run.pieces.forEach((piece, i) => {
-    if (alive[i] > 0 && piece.bytes) (piece.category === kReserved ? mapped : live).push(piece);
-  });
+  const alive = run.aliveAt(span, events);
+  const live = run.pieces.filter((piece, i) => alive[i] > 0 && piece.bytes && piece.category !== kReserved);
   // Ranges from before the recording are known by what lives in them alone.
-  const ranges = mapped.map((piece) => ({from: piece.address, to: piece.address + piece.bytes, isKnown: true, live: []}));
+  const ranges = run.mappedAt(span, events).map(([from, to]) => ({from, to, isKnown: true, live: []}));
   ranges.sort((a, b) => a.from - b.from);
   for (let i = 1; i < ranges.length;)  // pages of one growing range
     if (ranges[i].from === ranges[i - 1].to) ranges[i - 1].to = ranges[i].to, ranges.splice(i, 1);

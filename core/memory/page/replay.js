@@ -100,6 +100,22 @@ class Run {
     return alive;
   }
 
+  // Mapped ranges, [from, to]. One that grew in several events may go in one, or in other pieces.
+  mappedAt(span, events) {
+    let ranges = [];
+    const apply = (codes, count) => {
+      for (let i = 0; i < count; ++i) {
+        const {address, bytes, category} = this.pieces[codes[i] >> 2], end = address + bytes;
+        if (category !== kReserved) continue;
+        ranges = ranges.flatMap(([from, to]) => [[from, Math.min(to, address)], [Math.max(from, end), to]]).filter(([from, to]) => from < to);
+        if (!(codes[i] & 1)) ranges.push([address, end]);
+      }
+    };
+    for (let i = 0; i < span.index; ++i) apply(this.spans[i].pattern.codes, this.spans[i].pattern.codes.length);
+    apply(span.pattern.codes, span.pattern.isWhole ? events : 0);
+    return ranges;
+  }
+
   // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of the plan of its size, or of the only plan.
   holdersAt(span, events) {
     const alive = this.aliveAt(span, events), holders = [], unknown = this.rowAt(span, events).slice(0, kCategories);

@@ -190,7 +190,12 @@ class Timelines {
       if (x < this.range[0] || x > this.range[1]) this.show(x - (this.range[1] - this.range[0]) / 2, x + (this.range[1] - this.range[0]) / 2);
       chart.plot.redraw(false);
     };
-    if (by && event.shiftKey) go(at.span, Math.min(Math.max(at.events + by, 0), at.span.pattern.codes.length));
+    if (by && event.shiftKey) {
+      const codes = at.span.pattern.codes;
+      let events = at.events + by;
+      while (events > 0 && codes[events - 1] & 2) events += by;  // within one moment
+      go(at.span, Math.min(Math.max(events, 0), codes.length));
+    }
     else if (by) go(run.spans[Math.min(Math.max(at.span.index + by, 0), run.spans.length - 1)], 0);
     else if (event.key === "Home") go(run.spans[0], 0);
     else if (event.key === "End") go(run.spans.at(-1), 0);
