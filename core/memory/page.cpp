@@ -89,7 +89,7 @@ std::string text_of(const Plan& plan) {
   const PlanDetails& details = plan.details ? *plan.details : none;
   text += R"("peak_node":)" + json_string(plan.peak_node) + R"(,"steps":)" +
           array(details.steps, [](const PlanDetails::Step& step) {
-            return fmt::format("[{},{}]", text_of(step.tag), step.is_repeated);
+            return fmt::format("[{}]", text_of(step.tag));
           });
   // Offset, bytes, first and last step, category.
   text += R"(,"buffers":)" + array(details.buffers, [](const PlanDetails::Buffer& buffer) {

@@ -100,7 +100,8 @@ class Packer {
       return;
     }
     const auto [gone, come] = parts_.after(event);
-    const bool continues = i + 1 < reading_.events.size() &&
+    const bool continues = event.kind != EventKind::recategorise &&
+                           i + 1 < reading_.events.size() &&
                            reading_.events[i + 1].kind == event.kind &&
                            reading_.events[i + 1].address == event.address;
     const Code joined = continues ? Timeline::kJoined : 0;

@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/memory/timeline.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -60,18 +61,24 @@ void run_randomly(const Device& device, memory::Recording& recording, unsigned s
   for (memory::Block* block : blocks) allocator.free(block);
 }
 
-// Bytes that the codes of a pattern leave above its beginning, and the most on the way.
-std::pair<Row, std::int64_t> replayed(const Timeline& timeline, const Timeline::Pattern& pattern) {
+// Bytes that the codes of a pattern leave above its beginning, the most on the way, and the codes
+// up to there.
+std::tuple<Row, std::int64_t, std::size_t> replayed(const Timeline& timeline,
+                                                    const Timeline::Pattern& pattern) {
   Row row{};
   std::int64_t most = 0;
-  for (const Timeline::Code code : pattern.codes) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < pattern.codes.size(); ++i) {
+    const Timeline::Code code = pattern.codes[i];
     const Timeline::Piece& piece =
         timeline.pieces[static_cast<std::size_t>(code / Timeline::kPiece)];
     const auto bytes = static_cast<std::int64_t>(piece.bytes);
     row[piece.category] += code & Timeline::kGoes ? -bytes : bytes;
-    if (!(code & Timeline::kJoined)) most = std::max(most, allocated(row));
+    if (code & Timeline::kJoined || allocated(row) <= most) continue;
+    most = allocated(row);
+    at = i + 1;
   }
-  return {row, most};
+  return {row, most, at};
 }
 
 std::string text_of(const std::string& file) {
@@ -90,6 +97,7 @@ Json data_of(const std::string& file) {
 TEST_CASE("a packed recording has the bytes and the peak of each step, however little it keeps") {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Device device = Device::simulated("h200", std::size_t{1} << 34);
+    const Tensor before = Tensor::zeros({1000}, DType::f32, device);
     memory::Recording recording(device, {.max_events = seed % 2 ? 300u : 1'000'000u});
     const memory::PeakScope peak(device);
     run_randomly(device, recording, seed);
@@ -99,26 +107,89 @@ TEST_CASE("a packed recording has the bytes and the peak of each step, however l
       INFO("seed " << seed << ", " << bytes << " bytes");
       const Timeline timeline = pack(reading, bytes);
       Row held = timeline.before;
-      std::int64_t most = 0, steps = 0;
+      std::int64_t most = 0, most_reserved = 0, steps = 0, marks = 0, nanoseconds = 0;
       std::size_t codes = 0;
       for (const Timeline::Span& span : timeline.spans) {
         const Timeline::Pattern& pattern = timeline.patterns[span.pattern];
         most = std::max(most, allocated(held + pattern.peak));
+        most_reserved = std::max(most_reserved, (held + pattern.peak).back());
         held = held + pattern.net;
         steps += span.steps;
+        marks += span.name >= 0 ? 1 : 0;
+        nanoseconds += span.nanoseconds;
         if (pattern.is_sample) continue;
         codes += pattern.codes.size();
-        const auto [net, top] = replayed(timeline, pattern);
+        const auto [net, top, at] = replayed(timeline, pattern);
         CHECK(net == pattern.net);
-        if (!pattern.is_thinned) CHECK(top == allocated(pattern.peak));
+        if (pattern.is_thinned) continue;
+        CHECK(top == allocated(pattern.peak));
+        CHECK(at == pattern.peak_events);
       }
-      CHECK(allocated(held) == 0);
+      CHECK(allocated(held) == 4096);
       CHECK(steps == 60);
+      CHECK(marks == 3 + 1);  // and the end
+      CHECK(nanoseconds == reading.events.back().nanoseconds);
+      CHECK(static_cast<std::size_t>(most_reserved) == memory::stats(device).reserved.peak);
       CHECK(static_cast<std::size_t>(most) == peak.bytes());
       if (bytes == 1'000'000) whole = codes;
       if (bytes == 0) CHECK(codes < whole);  // so that thinning was tried
     }
   }
+}
+
+TEST_CASE("the peak's, last and first spans stay whole longest, then those that repeat most") {
+  memory::EventLog log(1'000'000);
+  const auto add = [&](memory::EventKind kind, std::uintptr_t at, std::size_t bytes) {
+    log.add(kind, reinterpret_cast<void*>(at), bytes, memory::Category::input, {});
+  };
+  const auto step = [&](std::uintptr_t place, std::size_t bytes, std::uintptr_t order = 0) {
+    for (std::uintptr_t i = 0; i < 100; ++i)
+      for (const auto kind : {memory::EventKind::allocate, memory::EventKind::free})
+        add(kind, 1000 * place + (i ^ order), bytes);
+    log.step();
+  };
+  step(1, 10);
+  step(2, 50);
+  step(2, 50, 1);  // the same pieces in another order
+  for (const std::uintptr_t held : {7, 8}) {
+    add(memory::EventKind::allocate, held, 40);
+    log.mark("held");
+  }
+  step(3, 20);  // the peak
+  for (int i = 0; i < 3; ++i) step(4, 10);
+  step(5, 10);
+  const std::vector<std::size_t> whole[] = {{5}, {0, 5}, {0, 5, 7}, {0, 5, 6, 7}};
+  for (std::size_t n = 1; n <= std::size(whole); ++n) {
+    // Takes 250 for each pattern, 6 for each code and 40 for each piece.
+    const Timeline timeline = pack(log.read(), 8 * 250 + 2 * 46 + n * (200 * 6 + 100 * 40) + 2000);
+    std::vector<std::size_t> found;
+    for (std::size_t p = 0; p < timeline.patterns.size(); ++p)
+      if (timeline.patterns[p].codes.size() > 1) found.push_back(p);
+    CHECK(found == whole[n - 1]);
+    CHECK(timeline.pieces.size() == 100 * n + 2);
+  }
+}
+
+TEST_CASE("only what happens at one moment is joined: the parts of a block, both of a change") {
+  memory::EventLog log(100);
+  int one = 0, other = 0;
+  using memory::Category;
+  memory::ByCategory split{};
+  split[static_cast<std::size_t>(Category::input)] = 512;
+  split[static_cast<std::size_t>(Category::workspace)] = 1024;
+  log.add(memory::EventKind::allocate, &one, split, {"a", "file", 1, "x"});
+  log.add(memory::EventKind::allocate, &other, 512, Category::input, {"a", "file", 1, "y"});
+  log.add(memory::EventKind::allocate, nullptr, 0, Category::input, {});
+  log.recategorise(&other, 512, Category::input, Category::activation, {"a", "file", 1, "y"});
+  log.recategorise(&other, 512, Category::activation, Category::input, {"a", "file", 1, "y"});
+  log.add(memory::EventKind::free, &one, split, {"a", "file", 1, "x"});
+  const Timeline timeline = pack(log.read(), 1'000'000);
+  std::vector<Timeline::Code> flags;
+  for (const Timeline::Code code : timeline.patterns.at(0).codes)
+    flags.push_back(code % Timeline::kPiece);
+  CHECK(flags == std::vector<Timeline::Code>{2, 0, 0, 3, 0, 3, 0, 3, 1});
+  CHECK(timeline.pieces.size() == 4);
+  CHECK(timeline.tags.size() == 2);
 }
 
 TEST_CASE("steps that are alike are kept once") {
@@ -177,9 +248,12 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
       mark.plan(plan);
     });
   const std::string file = folder.path("page.html");
+  memory::set_limit(device, std::size_t{1} << 30);
   comparison.write_html(file, {beside});
   CHECK(text_of(file).find("<!--") == std::string::npos);  // with "<script" it hides the page
   const Json data = data_of(file);
+  CHECK(data["capacity_bytes"] == std::size_t{1} << 34);
+  CHECK(data["limit_bytes"] == 1 << 30);
   CHECK(data["comparison"] == Json::parse(comparison.json()));
   REQUIRE(data["runs"].size() == 2);
   for (const Json& run : data["runs"]) {
@@ -187,8 +261,19 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
     CHECK(run["names"] == Json({"</script><b>", "end"}));
     CHECK(run["predicted_peak_bytes"] == 4 << 20);
     CHECK(run["plans"][0]["peak_bytes"] == 7);
+    CHECK(run["is_relative"]);
   }
   CHECK_THROWS_AS(comparison.write_html(folder.path("nowhere/page.html")), FileError);
-  memory::Plan().write_html(file);
-  CHECK(data_of(file)["runs"][0]["plans"].size() == 1);
+  memory::Recording(device).write_html(file);
+  CHECK_FALSE(data_of(file)["runs"][0]["is_relative"]);
+  memory::Plan plan;
+  plan.lower_bound_bytes = 5;
+  memory::PlanDetails details;
+  details.buffers.push_back(
+      {.offset = 1, .bytes = 2, .first = 3, .last = 4, .category = memory::Category::workspace});
+  plan.details = std::make_shared<const memory::PlanDetails>(details);
+  plan.write_html(file);
+  const Json written = data_of(file)["runs"][0]["plans"][0];
+  CHECK(written["lower_bound_bytes"] == 5);
+  CHECK(written["buffers"][0] == Json({1, 2, 3, 4, int(memory::Category::workspace)}));
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/comparison.h"
@@ -9,6 +10,7 @@
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/kib.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -45,6 +47,8 @@ TEST_CASE("counters of a trace are those of the recording, and slices are its bl
   const Tensor before = kib(5, device);
   memory::Recording recording(device);
   const Tensor kept = kib(7, device);
+  for (const char* layer : {"a", "b"})
+    Parameters(device).scope(layer).declare("w", {4}, initializers::constant(1));
   recording.mark("a \"quoted\" \xFF name");
   for (int i = 0; i < 2; ++i) {
     const Tensor x = kib(1, device).with_grad();
@@ -56,7 +60,8 @@ TEST_CASE("counters of a trace are those of the recording, and slices are its bl
   const Json trace = read(folder.path("trace.json"));
   CHECK(select(trace, "M", "process_name").at(0)["args"]["name"] == "sim:cpu");
   CHECK(select(trace, "i", "").size() == 1);
-  CHECK(select(trace, "X", "step 2").at(0)["ts"] >= select(trace, "i", "").at(0)["ts"]);
+  CHECK(select(trace, "X", "step 1").at(0)["ts"] == select(trace, "i", "").at(0)["ts"]);
+  CHECK(select(trace, "X", "step 2").at(0)["ts"] > select(trace, "i", "").at(0)["ts"]);
 
   std::vector<std::size_t> expected{8_KiB};
   for (const memory::RecordedEvent& event : recording.events())
@@ -78,11 +83,13 @@ TEST_CASE("counters of a trace are those of the recording, and slices are its bl
 
   std::map<Json, Json> open;
   std::size_t of_square = 0;
+  std::set<std::string> layers;
   for (const Json& event : trace) {
     if (event["ph"] != "b" && event["ph"] != "e") continue;
     const Json key = {event["id2"], event["cat"], event["name"]};
     if (event["ph"] == "b") {
       CHECK(open.emplace(key, event).second);
+      layers.insert(event["args"]["layer"].get<std::string>());
       if (event["name"] == "square" && event["cat"] == "activation") ++of_square;
     }
     if (event["ph"] == "e") {
@@ -92,6 +99,7 @@ TEST_CASE("counters of a trace are those of the recording, and slices are its bl
     }
   }
   CHECK(of_square == 2);
+  CHECK(layers == std::set<std::string>{"", "a", "b"});
   REQUIRE(open.size() == 1);
   CHECK(open.begin()->second["args"]["bytes"] == 7_KiB);
   CHECK(open.begin()->second["args"]["line"].get<std::string>().find("kib.h:") !=
@@ -109,6 +117,9 @@ TEST_CASE("a trace of many events has few samples, the highest and the last amon
   const std::vector<Json> samples = select(trace, "C", "allocated");
   CHECK(samples.size() < 40'000);
   CHECK(most(samples) == 9_KiB);
+  CHECK(std::ranges::count(samples, 0, [](const Json& each) {
+          return each["args"]["bytes"].get<int>();
+        }) > 1);  // and not at the begin alone
   CHECK(samples.back()["args"]["bytes"] == 2_KiB);
   CHECK(select(trace, "M", "process_name").at(0)["args"]["name"] ==
         "sim:cpu, without " + std::to_string(recording.dropped()) + " earlier events");

@@ -10,6 +10,7 @@
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/kib.h"
@@ -109,6 +110,7 @@ Totals totals(const Json& snapshot, std::size_t device) {
     std::uint64_t at = segment["address"];
     CHECK((end == 0 || at > end));
     end = at + segment["total_size"].get<std::uint64_t>();
+    const std::int64_t in_others = allocated;
     CHECK(end > at);
     for (const Json& block : segment["blocks"]) {
       CHECK(block["address"] == at);
@@ -118,6 +120,8 @@ Totals totals(const Json& snapshot, std::size_t device) {
       allocated += block["size"].get<std::int64_t>();
     }
     CHECK(at == end);
+    for (const char* size : {"allocated_size", "active_size"})
+      CHECK(segment[size] == allocated - in_others);
     reserved += segment["total_size"].get<std::int64_t>();
   }
   Totals totals;
@@ -150,6 +154,9 @@ void check_totals(const Json& snapshot, const memory::Recording& recording) {
   };
   check(found.allocated, &memory::RecordedEvent::allocated_bytes);
   check(found.reserved, &memory::RecordedEvent::reserved_bytes);
+  // Each reading measures the clock's rate again.
+  const std::int64_t last = snapshot["device_traces"][0].back()["time_us"];
+  CHECK(std::abs(last - events.back().nanoseconds / 1000) < 100);
 }
 
 }  // namespace
@@ -159,8 +166,14 @@ TEST_CASE("a snapshot for PyTorch has the recording's bytes at its begin, peak a
   const Device device = Device::simulated("cpu", 1_GiB);
   Tensor freed = kib(3, device);
   const Tensor before = kib(5, device);
+  const Parameters parameters(device);
+  const auto declare = [&](const char* layer) {
+    parameters.scope(layer).declare("w", {500}, initializers::constant(1));
+  };
+  declare("before");
   memory::Recording recording(device);
   recording.mark("begin");
+  for (const char* layer : {"a", "b"}) declare(layer);
   const Tensor kept = kib(100, device);
   recording.mark("a \"quoted\" \xFF name");
   for (int i = 0; i < 300; ++i) recording.mark(std::to_string(i));  // more names than one byte has
@@ -187,6 +200,8 @@ TEST_CASE("a snapshot for PyTorch has the recording's bytes at its begin, peak a
   CHECK(has_frame("snapshot", {{"filename", "step"}, {"line", 1}, {"name", "ended"}}));
   CHECK(has_frame("snapshot",
                   {{"filename", "mark"}, {"line", 0}, {"name", "a \"quoted\" \uFFFD name"}}));
+  for (const char* layer : {"a", "b"})
+    CHECK(has_frame("alloc", {{"filename", "layer"}, {"line", 0}, {"name", layer}}));
   CHECK(has_frame("alloc", {{"filename", "category"}, {"line", 0}, {"name", "activation"}}));
   CHECK(trace[0]["category"] == "unknown");
 }

@@ -67,6 +67,13 @@ TEST_CASE("blocks of an eager training say their layer, forward, backward and in
   const Tensor x = Tensor::zeros({32, 8}, DType::f32, device);
   const Tensor loss = network.loss(x);
   CHECK(missing(held(device), {"parameter", "dense"}) == Names());
+  Names predicted;
+  const auto program = [](const Device& here) {
+    Network{Parameters(here)}.loss(Tensor::zeros({32, 8}, DType::f32, here));
+  };
+  for (const memory::Holder& holder : memory::predict(device, program).holders)
+    predicted.insert(name_of(holder.tag));
+  CHECK(missing(predicted, {"parameter"}) == Names());
   loss.backward();
   optim::Adam(0.1).step(network.parameters);
   CHECK(missing(held(device), {"parameter", "dense_backward", "slot"}) == Names());
@@ -135,6 +142,11 @@ TEST_CASE("each model of a graph names the innermost scope, forward and backward
        },
        {2, 4, 8},
        {"a", "a.lstm", "a.head"}},
+      {[](auto& p, auto& x) {
+         return models::Conv2d(p, 3, 4, {.activation = Activation::gelu})(x);
+       },
+       {2, 3, 5, 5},
+       {"a"}},
       {[](auto& p, auto& x) { return Own(p)(x); }, {2, 8}, {"a.hidden", "a.out"}}};
   for (const Row& row : rows) {
     Graph graph;
@@ -146,9 +158,10 @@ TEST_CASE("each model of a graph names the innermost scope, forward and backward
     fetches.push_back(y);
     const memory::Plan plan = graph.plan(fetches, {{x, row.x}, {dy, y.shape()}},
                                          Device::simulated("cpu", 1_GiB), {.details = true});
-    Names layers;
-    for (const auto& step : plan.details->steps) layers.insert(step.tag.layer);
-    layers.erase("");  // of the loss
+    Names layers, of_loss;
+    for (const auto& step : plan.details->steps)
+      *step.tag.layer ? layers.insert(step.tag.layer) : of_loss.insert(step.tag.operator_name);
+    CHECK(of_loss == Names{"broadcast_like", "fill_like", "multiply"});
     CAPTURE(row.x.to_string());
     CHECK(layers == row.layers);
   }
@@ -167,9 +180,16 @@ TEST_CASE("gradients that reverse mode adds up or copies say the parameter's lay
   CHECK(steps(graph.plan(fetches, {}, device, {.details = true})).contains("add a"));
   const Tensor b = eager.scope("b").declare("w", {8}, initializers::constant(1)),
                c = eager.scope("c").declare("w", {8}, initializers::constant(1));
-  sum(b + c + round(c)).backward();
+  const Tensor of_two = b + c;
+  sum(of_two + round(c)).backward();
   const Names names = held(device);
   CHECK((names.contains("copy b") || names.contains("copy c")));
+  CHECK(names.contains("add "));  // of two layers
+  const Tensor a = eager.scope("a").declare("w", {8, 8}, initializers::constant(1));
+  const auto compiled = compile([&](const Tensor& x) { sum(matmul(a * x, a)).backward(); },
+                                {.details = true});
+  CHECK(steps(compiled.plan(Tensor::full({}, 2, DType::f32, device))).contains("add a"));
+  CHECK(Parameters(device).scope(std::string(1 << 20, 'x')).layer() == 0);  // no room for its name
 }
 
 TEST_CASE("an error of shapes and one of memory name the layer", "[models]") {
