@@ -6,7 +6,6 @@
 #include <numeric>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "ebb/core/memory/writers.h"
 
@@ -18,7 +17,7 @@ using Code = Timeline::Code;
 using Row = Timeline::Row;
 
 // What the page's text takes for each, about.
-constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40, kPatternBytes = 250, kSpanBytes = 16;
+constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40, kPatternBytes = 250;
 
 // Index of each different key, in the order in which they came.
 template <class Key, class Value>
@@ -62,7 +61,6 @@ class Packer {
         add(event, i);
     }
     if (!codes_.empty()) end_span("end", 0, reading_.events.back().nanoseconds);
-    join_steps(most_bytes);
     thin(most_bytes);
     return std::move(timeline_);
   }
@@ -178,71 +176,25 @@ class Packer {
     pattern.is_thinned = true;
   }
 
-  std::size_t highest_span() const {
-    std::size_t highest = 0;
-    std::int64_t most = 0, held = allocated(timeline_.before);
-    for (std::size_t s = 0; s < timeline_.spans.size(); ++s) {
-      const Timeline::Pattern& pattern = timeline_.patterns[timeline_.spans[s].pattern];
-      if (const std::int64_t peak = held + allocated(pattern.peak); peak > most) {
-        most = peak;
-        highest = s;
-      }
-      held += allocated(pattern.net);
-    }
-    return highest;
-  }
-
-  // Where spans and patterns alone take too much, makes one thinned span of several neighbouring
-  // steps. Leaves the peak, the last span and the first.
-  void join_steps(std::size_t most_bytes) {
-    const auto cost = [](std::size_t patterns, std::size_t spans) {
-      return kPatternBytes * patterns + kSpanBytes * spans;
-    };
-    const std::size_t count = timeline_.spans.size();
-    if (cost(timeline_.patterns.size(), count) <= most_bytes) return;
-    const std::size_t together = 1 + 2 * cost(count, count) / std::max<std::size_t>(most_bytes, 1);
-    const std::size_t highest = highest_span();
-    const auto spans = std::exchange(timeline_.spans, {});
-    const auto patterns = std::exchange(timeline_.patterns, {});
-    std::map<std::size_t, std::size_t> number;  // of patterns that stay
-    const auto joins = [&](std::size_t s) {
-      return s > 0 && s + 1 < spans.size() && s != highest && spans[s].name < 0 &&
-             !patterns[spans[s].pattern].is_sample;
-    };
-    for (std::size_t s = 0, next; s < spans.size(); s = next) {
-      next = s + 1;
-      while (next - s < together && next < spans.size() && joins(s) && joins(next)) ++next;
-      Timeline::Span span = spans[s];
-      if (next == s + 1) {
-        const auto [place, is_new] = number.try_emplace(span.pattern, timeline_.patterns.size());
-        if (is_new) timeline_.patterns.push_back(patterns[span.pattern]);
-        span.pattern = place->second;
-      } else {
-        std::vector<Code> codes = patterns[span.pattern].codes;
-        for (std::size_t i = s + 1; i < next; ++i) {
-          const std::vector<Code>& more = patterns[spans[i].pattern].codes;
-          codes.insert(codes.end(), more.begin(), more.end());
-          span.steps += spans[i].steps;
-          span.nanoseconds += spans[i].nanoseconds;
-        }
-        span.pattern = timeline_.patterns.size();
-        timeline_.patterns.push_back(pattern_of(codes));
-        thin(timeline_.patterns.back());
-      }
-      timeline_.spans.push_back(span);
-    }
-  }
-
   void thin(std::size_t most_bytes) {
     std::vector<Timeline::Pattern>& patterns = timeline_.patterns;
     std::vector<std::size_t> uses(patterns.size(), 0);
-    for (const Timeline::Span& span : timeline_.spans) ++uses[span.pattern];
-    if (!patterns.empty()) {  // the peak, then the last span and the first
-      const std::size_t highest = timeline_.spans[highest_span()].pattern;
+    std::size_t highest = 0;
+    std::int64_t most = 0;
+    Row held = timeline_.before;
+    for (const Timeline::Span& span : timeline_.spans) {
+      ++uses[span.pattern];
+      const Timeline::Pattern& pattern = patterns[span.pattern];
+      if (const std::int64_t peak = allocated(held) + allocated(pattern.peak); peak > most) {
+        most = peak;
+        highest = span.pattern;
+      }
+      for (std::size_t i = 0; i < Timeline::kRow; ++i) held[i] += pattern.net[i];
+    }
+    if (!patterns.empty())  // the peak, then the last span and the first
       for (const std::size_t p :
            {timeline_.spans.front().pattern, timeline_.spans.back().pattern, highest})
         uses[p] += reading_.events.size() * (p == highest ? 2 : 1);
-    }
     std::vector<std::size_t> order(patterns.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater(), [&](std::size_t p) { return uses[p]; });

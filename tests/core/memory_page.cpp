@@ -1,5 +1,4 @@
 // The page of a recording: what is packed into it adds up to what happened.
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -200,38 +199,6 @@ TEST_CASE("steps that are alike are kept once") {
     recording.step();
   }
   CHECK(pack(recording.log()->read(), 1'000'000).patterns.size() <= 3);  // the first may map memory
-}
-
-TEST_CASE("a page of many steps, of which no two are alike, has at most 5 MB and the peak") {
-  const tests::TemporaryFolder folder;
-  const Device device = Device::simulated("h200", std::size_t{1} << 34);
-  memory::CachingAllocator& allocator = device.runtime().allocator();
-  std::mt19937 random(1);
-  memory::Recording recording(device);
-  const memory::PeakScope peak(device);
-  for (int step = 0; step < 30'000; ++step) {
-    std::vector<memory::Block*> blocks;
-    for (int i = 0; i < 4; ++i) blocks.push_back(allocator.allocate({.bytes = random() % 400'000}));
-    for (memory::Block* block : blocks) allocator.free(block);
-    recording.step();
-  }
-  const std::string file = folder.path("page.html");
-  recording.write_html(file);
-  CHECK(std::filesystem::file_size(file) < 5'000'000);
-  const Json run = data_of(file)["runs"][0];
-  std::int64_t held = 0, most = 0, steps = 0;
-  bool is_whole = false;
-  for (std::size_t i = 0; i < run["span_steps"].size(); ++i) {
-    const Json& pattern = run["patterns"][run["span_patterns"][i].get<std::size_t>()];
-    const std::int64_t top = held + allocated(pattern["peak"].get<Row>());
-    if (top > most) is_whole = !pattern["thinned"];
-    most = std::max(most, top);
-    held += allocated(pattern["net"].get<Row>());
-    steps += run["span_steps"][i].get<std::int64_t>();
-  }
-  CHECK(static_cast<std::size_t>(most) == peak.bytes());
-  CHECK(is_whole);
-  CHECK(steps == 30'000);
 }
 
 TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends its script") {
