@@ -216,6 +216,21 @@ def check_server(page, build):
         check("Ctrl-C ends it with 130", program.wait(30) == 130)
 
 
+def check_large(page):
+    """A run of 200,000 steps with as many blocks and a plan of as many nodes."""
+    page.run("""(() => {
+      const count = 200000, fill = (f) => Array.from({length: count}, (_, i) => f(i)), none = new Array(8).fill(0);
+      const bytes = [512 * count, ...none.slice(1)], plan = {steps: fill(() => ["a", "f", 1, ""]), buffers: fill((i) => [512 * i, 512, i, i, 0])};
+      const run = new Run({name: "large", is_relative: true, predicted_peak_bytes: 1, plans: [plan], tags: [["an arena", "f", 1, ""]], names: [],
+        pieces: fill((i) => [512 * i, 512, 0, 0]), patterns: [{codes: fill((i) => 4 * i), net: bytes, peak: bytes, peak_events: count, events: count},
+        {codes: [], net: none, peak: none, peak_events: 0, events: 0}], span_patterns: fill((i) => i ? 1 : 0), span_names: fill(() => -1),
+        span_steps: fill(() => 1), span_nanoseconds: fill(() => 1)});
+      new Timelines([run], 0, categories, () => {});
+      figuresNode([run]), rangesNode(run, run.spans[0], count), run.holdersAt(run.spans[0], count), whyAbove(plan), run.plans = [], stepCurve(run);
+    })()""")
+    print("a run of 200,000 steps, blocks and nodes is shown")
+
+
 def pictures(page, name, folder):
     for dark in [False, True]:
         for width in [400, 800, 1280]:
@@ -274,6 +289,7 @@ def main():
             check_replay(page)
             check_mouse(page)
             check_keyboard(page)
+            check_large(page)
             pictures(page, model, folder)
             check(f"{model}: no error, nothing loaded", not page.problems(), page.problems())
         check_server(page, build)

@@ -5,7 +5,7 @@ function stepFigures(run) {
   const steps = run.spans.filter((span) => span.steps), last = steps.at(-1);
   if (!last) return null;
   const after = run.spans[last.index + 1];
-  return {peak: Math.max(...steps.map((span) => allocatedOf(span.peak))), held: allocatedOf(after ? after.start : run.end)};
+  return {peak: largest(steps.map((span) => allocatedOf(span.peak))), held: allocatedOf(after ? after.start : run.end)};
 }
 
 function figuresNode(runs) {
@@ -27,7 +27,8 @@ function baseOf(runs, run) {
 // Bytes over one step, the one that occurs most: those in use, so without the unused part of an arena.
 function stepCurve(run) {
   const uses = new Map();
-  for (const span of run.spans) if (span.steps === 1 && span.pattern.isWhole) uses.set(span.pattern, [...(uses.get(span.pattern) || []), span]);
+  for (const span of run.spans)
+    if (span.steps === 1 && span.pattern.isWhole) uses.has(span.pattern) ? uses.get(span.pattern).push(span) : uses.set(span.pattern, [span]);
   const often = [...uses.values()].sort((a, b) => b.length - a.length)[0];
   if (!often) return [];
   const span = often.at(-1), plan = run.arenaPlan();

@@ -134,10 +134,13 @@ function rangesNode(run, span, events) {
   const ranges = rangesAt(run, span, events), most = ranges.length ? ranges[0].to - ranges[0].from : 1;
   const rows = ranges.slice(0, 40).map((range) => {
     const size = range.to - range.from, used = range.live.reduce((sum, piece) => sum + piece.bytes, 0);
+    // Of the pieces that are narrower than a thousandth of the longest range, one for each.
+    const column = (piece) => Math.floor(1000 * (piece.address - range.from) / most);
+    const shown = range.live.filter((piece, i, all) => !i || 1000 * piece.bytes >= most || column(piece) > column(all[i - 1]));
     const bar = element("svg", {class: "range", viewBox: "0 0 1000 10", preserveAspectRatio: "none", role: "img",
       "aria-label": `${bytesText(used)} of ${bytesText(size)} in use`},
       element("rect", {width: 1000 * size / most, height: 10, class: "free"}),
-      ...range.live.map((piece) => element("rect", {x: 1000 * (piece.address - range.from) / most, height: 10,
+      ...shown.map((piece) => element("rect", {x: 1000 * (piece.address - range.from) / most, height: 10,
         width: Math.max(1, 1000 * piece.bytes / most), class: "c" + piece.category}, element("title", {}, tagText(piece.tag) + ": " + bytesText(piece.bytes)))));
     const by = sumBy(range.live.map((piece) => ({tag: piece.tag, bytes: piece.bytes, blocks: 1})), (holder) => tagText(holder.tag));
     const more = by.length > 2 ? ` and ${by.length - 2} more` : "";
@@ -168,7 +171,7 @@ function planNode(plan) {
 
 function whyAbove(plan) {
   if (!plan.buffers.length) return "";
-  const ends = plan.buffers.map((buffer) => buffer[0] + buffer[1]), top = plan.buffers[ends.indexOf(Math.max(...ends))];
+  const ends = plan.buffers.map((buffer) => buffer[0] + buffer[1]), top = plan.buffers[ends.indexOf(largest(ends))];
   const alive = aliveBySteps(plan);
   let step = top[2];
   for (let s = top[2]; s <= top[3]; ++s) if (alive[s] > alive[step]) step = s;

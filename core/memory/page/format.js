@@ -64,6 +64,9 @@ function choice(label, names, choose) {
   return element("div", {class: "choice", role: "group", "aria-label": label}, label + ": ", ...buttons);
 }
 
+// Of any number of values: Math.max takes some 100,000 arguments.
+function largest(values) { return values.reduce((a, b) => Math.max(a, b), -Infinity); }
+
 function style(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
 function categoryColour(category) { return style("--category-" + category); }

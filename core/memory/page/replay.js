@@ -136,7 +136,7 @@ class Run {
     for (const arena of arenas) {
       const plan = plans.find((each) => each.arena_bytes === arena.bytes) ||
         (plans.length === 1 && arenas.length === 1 && plans[0].arena_bytes < arena.bytes && plans[0]);
-      holders.push(...(plan ? arenaHolders(plan, arena.bytes) : arena.parts));
+      for (const holder of plan ? arenaHolders(plan, arena.bytes) : arena.parts) holders.push(holder);
     }
     const operator = this.known ? "from before the kept events" : "from before the recording";
     unknown.forEach((bytes, category) => {
@@ -212,7 +212,7 @@ function planTag(plan, step) {
 }
 
 function arenaHolders(plan, arena) {
-  const alive = aliveBySteps(plan), top = alive.indexOf(Math.max(...alive)), holders = [];
+  const alive = aliveBySteps(plan), top = alive.indexOf(largest(alive)), holders = [];
   let left = arena;
   for (const [, bytes, first, last, category] of plan.buffers)
     if (first <= top && top <= last) {
