@@ -18,7 +18,7 @@ namespace {
 std::vector<detail::Run> runs_of(const Comparison& comparison) {
   std::vector<detail::Run> runs;
   for (const Measurement& result : comparison.results())
-    runs.push_back({result.name + " on " + comparison.device().name(), result.log});
+    if (result.log) runs.push_back({result.name + " on " + comparison.device().name(), result.log});
   return runs;
 }
 }  // namespace
@@ -31,7 +31,7 @@ void Comparison::measure(std::string name, const Program& program, const Predict
   const auto run = [&](const Device& device) {
     const ebb::detail::SimulationScope simulation(device, options.values);
     std::optional<Recording> recording;
-    if (device == device_) {
+    if (device == device_ && !device.runtime().allocator().recorder()) {
       release_cached(device);
       recording.emplace(device);
     }

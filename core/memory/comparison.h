@@ -21,7 +21,7 @@ struct Measurement {
   std::vector<double> losses;   // of each step of the real run; empty on a simulated device
   double seconds = 0;           // duration of the real run
   std::vector<Plan> plans;      // as marked, of the run on the device
-  std::shared_ptr<const EventLog> log = {};  // events and marks of the run on the device
+  std::shared_ptr<const EventLog> log = {};  // of the run on the device; may be null
 };
 
 // Lays the memory of programs side by side, predicted and measured.
@@ -47,8 +47,9 @@ class Comparison {
 
   // Runs the program on the device's twin for the prediction, then on the device; a simulated
   // device gets only the second run. Options are those of predict(). The program uses the device it
-  // is given. Anything it leaves allocated counts as held at its end. Throws Error if the device is
-  // being recorded already, and the program's exceptions; nothing is added then.
+  // is given. Anything it leaves allocated counts as held at its end. Throws the program's
+  // exceptions, and nothing is added then. If the device is being recorded, that recording gets the
+  // events and the marks, and the page and the traces of the comparison lack this run's.
   void measure(std::string name, const Program& program, const PredictOptions& options = {});
 
   const Device& device() const noexcept { return device_; }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/comparison.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
@@ -84,6 +85,22 @@ TEST_CASE("a device has one recording at a time, another device its own", "[host
     CHECK(count(recording.events(), EventKind::allocate) == 1);
   }
   CHECK_NOTHROW(Recording(device));
+}
+
+TEST_CASE("a recording of a device gets the events of a comparison on it", "[host]") {
+  const Device device = Device::simulated("cpu", 1_GiB);
+  const Recording recording(device);
+  memory::Comparison comparison(device);
+  comparison.measure("zeros", [](const Device& here, memory::Marks& mark) {
+    const Tensor x = Tensor::zeros({5}, DType::f32, here);
+    mark("built");
+  });
+  CHECK(count(recording.events(), EventKind::allocate) == 1);
+  CHECK(count(recording.events(), EventKind::mark) == 1);
+  const tests::TemporaryFolder folder;
+  comparison.write_html(folder.path("page.html"));
+  comparison.write_perfetto(folder.path("trace.json"));
+  comparison.write_pytorch_snapshot(folder.path("snapshot.pickle"));
 }
 
 TEST_CASE("a recording is written as JSON from which what is held can be added up", "[host]") {
