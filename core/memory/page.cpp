@@ -45,7 +45,8 @@ std::string text_of(const Timeline& timeline) {
       fmt::format(R"("before":{},"tags":{},"names":{},"pieces":)", array(timeline.before),
                   array(timeline.tags, bracketed), array(timeline.names, json_string));
   text += array(timeline.pieces, [](const Timeline::Piece& piece) {
-    return fmt::format("[{},{},{},{}]", piece.address, piece.bytes, piece.category, piece.tag);
+    return fmt::format("[{},{},{},{}{}]", piece.address, piece.bytes, piece.category, piece.tag,
+                       piece.blocks > 1 ? "," + std::to_string(piece.blocks) : "");
   });
   text +=
       ",\"patterns\":" + array(timeline.patterns, [](const Timeline::Pattern& pattern) {

@@ -11,13 +11,32 @@
 
 namespace ebb::memory::detail {
 
+// The peak is the higher one; the most reserved bytes may be at another moment.
+void Timeline::Pattern::add(const Pattern& next) {
+  const auto allocated = [](const Row& row) {
+    return std::accumulate(row.begin(), row.begin() + kCategoryCount, std::int64_t{0});
+  };
+  Row later = next.peak;
+  for (std::size_t i = 0; i < kRow; ++i) later[i] += net[i];
+  const std::int64_t reserved = std::max(peak[kCategoryCount], later[kCategoryCount]);
+  if (allocated(later) > allocated(peak)) {
+    peak = later;
+    peak_events = codes.size() + next.peak_events;
+  }
+  peak[kCategoryCount] = reserved;
+  for (std::size_t i = 0; i < kRow; ++i) net[i] += next.net[i];
+  codes.insert(codes.end(), next.codes.begin(), next.codes.end());
+  events += next.events;
+  is_thinned = is_thinned || next.is_thinned;
+}
+
 namespace {
 
 using Code = Timeline::Code;
 using Row = Timeline::Row;
 
 // What the page's text takes for each, about.
-constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40, kPatternBytes = 250;
+constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40, kPatternBytes = 250, kSpanBytes = 20;
 
 // Index of each different key, in the order in which they came.
 template <class Key, class Value>
@@ -61,7 +80,11 @@ class Packer {
         add(event, i);
     }
     if (!codes_.empty()) end_span("end", 0, reading_.events.back().nanoseconds);
-    thin(most_bytes);
+    while (fixed_bytes() > most_bytes / 2 && merge(true)) {
+    }
+    while (thin(most_bytes) > most_bytes && merge(false)) {
+    }
+    forget_unused_pieces();
     return std::move(timeline_);
   }
 
@@ -176,7 +199,78 @@ class Packer {
     pattern.is_thinned = true;
   }
 
-  void thin(std::size_t most_bytes) {
+  // Sums pieces of a pattern that come and never go, by tag and category; ranges where they touch.
+  void sum(Timeline::Pattern& pattern, const std::vector<bool>& goes) {
+    std::map<std::pair<std::uint32_t, std::size_t>, std::size_t> sums;  // places in summed
+    std::vector<Timeline::Piece> summed;
+    std::vector<Code> left;
+    for (const Code code : pattern.codes) {
+      const Timeline::Piece& piece = piece_of(code);
+      if (goes[static_cast<std::size_t>(code / Timeline::kPiece)]) {
+        left.push_back(code);
+        continue;
+      }
+      const auto [place, is_new] = sums.try_emplace({piece.tag, piece.category}, summed.size());
+      Timeline::Piece& into = is_new ? summed.emplace_back(piece) : summed[place->second];
+      if (is_new) continue;
+      if (piece.category == kCategoryCount && into.address + into.bytes != piece.address) {
+        place->second = summed.size();
+        summed.push_back(piece);
+      } else {
+        into.bytes += piece.bytes;
+        into.blocks += piece.blocks;
+      }
+    }
+    for (const Timeline::Piece& piece : summed) {
+      left.push_back(Timeline::kPiece * static_cast<Code>(timeline_.pieces.size()));
+      timeline_.pieces.push_back(piece);
+    }
+    pattern.codes = std::move(left);
+  }
+
+  std::size_t fixed_bytes() const {
+    return kPatternBytes * timeline_.patterns.size() + kSpanBytes * timeline_.spans.size();
+  }
+
+  // Makes one span of every two neighbours that no mark ends; of whole ones only if asked to.
+  // Returns whether there were any.
+  bool merge(bool takes_whole) {
+    std::vector<Timeline::Pattern> patterns;
+    std::vector<Timeline::Span> spans;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> numbers;  // of patterns or pairs
+    const std::size_t none = timeline_.patterns.size(), before = timeline_.spans.size();
+    const auto can_merge = [&](std::size_t i) {
+      if (i + 1 >= before || timeline_.spans[i].name >= 0 || timeline_.spans[i + 1].name >= 0)
+        return false;
+      const Timeline::Pattern& a = timeline_.patterns[timeline_.spans[i].pattern];
+      const Timeline::Pattern& b = timeline_.patterns[timeline_.spans[i + 1].pattern];
+      if (a.is_sample || b.is_sample) return a.is_sample && b.is_sample;
+      return takes_whole || (a.is_thinned && b.is_thinned);
+    };
+    for (std::size_t i = 0; i < before; ++i) {
+      Timeline::Span span = timeline_.spans[i];
+      std::size_t second = none;
+      if (can_merge(i)) {
+        const Timeline::Span& next = timeline_.spans[++i];
+        second = next.pattern;
+        span.steps += next.steps;
+        span.nanoseconds += next.nanoseconds;
+      }
+      const auto [place, is_new] = numbers.try_emplace({span.pattern, second}, patterns.size());
+      if (is_new) {
+        patterns.push_back(timeline_.patterns[span.pattern]);
+        if (second != none) patterns.back().add(timeline_.patterns[second]);
+      }
+      span.pattern = place->second;
+      spans.push_back(span);
+    }
+    timeline_.patterns = std::move(patterns);
+    timeline_.spans = std::move(spans);
+    return timeline_.spans.size() < before;
+  }
+
+  // Returns about how many bytes are left.
+  std::size_t thin(std::size_t most_bytes) {
     std::vector<Timeline::Pattern>& patterns = timeline_.patterns;
     std::vector<std::size_t> uses(patterns.size(), 0);
     std::size_t highest = 0;
@@ -198,7 +292,11 @@ class Packer {
     std::vector<std::size_t> order(patterns.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater(), [&](std::size_t p) { return uses[p]; });
-    std::size_t kept = kPatternBytes * patterns.size();
+    std::size_t kept = fixed_bytes();
+    std::vector<bool> goes(timeline_.pieces.size(), false);
+    for (const Timeline::Pattern& pattern : patterns)
+      for (const Code code : pattern.codes)
+        if (code & Timeline::kGoes) goes[static_cast<std::size_t>(code / Timeline::kPiece)] = true;
     std::vector<bool> is_written(timeline_.pieces.size(), false);
     const auto cost = [&](const Timeline::Pattern& pattern) {
       std::size_t bytes = kCodeBytes * pattern.codes.size();
@@ -219,9 +317,15 @@ class Packer {
         thin(patterns[p]);
         bytes = cost(patterns[p]);
       }
+      if (kept + bytes > most_bytes) {
+        sum(patterns[p], goes);
+        goes.resize(timeline_.pieces.size(), false);
+        is_written.resize(timeline_.pieces.size(), false);
+        bytes = cost(patterns[p]);
+      }
       kept += bytes;
     }
-    forget_unused_pieces();
+    return kept;
   }
 
   void forget_unused_pieces() {

@@ -21,7 +21,8 @@ struct Timeline {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     std::uint8_t category = 0;
-    std::uint32_t tag = 0;  // in tags
+    std::uint32_t tag = 0;   // in tags
+    std::size_t blocks = 1;  // more than one: the sum of pieces that came and never went
     auto operator<=>(const Piece&) const = default;
   };
   // Code of an event: 4 x piece, + 1 if it goes, + 2 if the next event happens at the same moment.
@@ -37,8 +38,9 @@ struct Timeline {
     Row net{};               // bytes at the span's end, above its beginning
     Row peak{};              // most allocated bytes and their split, above the span's beginning;
                              // the last column has the most reserved bytes
-    std::size_t peak_events = 0;  // codes up to that moment
-    std::size_t events = 0;       // before thinning
+    std::size_t peak_events = 0;    // codes up to that moment
+    std::size_t events = 0;         // before thinning
+    void add(const Pattern& next);  // that follows; both are samples or neither is
   };
   struct Span {
     std::size_t pattern = 0;
@@ -56,8 +58,9 @@ struct Timeline {
 };
 
 // Packs events into about `most_bytes` of the page's text. What does not fit is thinned, first the
-// spans that repeat least; the one with the peak, the last and the first go last of all. Peaks and
-// held bytes stay exact.
+// spans that repeat least; the one with the peak, the last and the first go last of all. Then
+// pieces that stay for good are summed by tag, and neighbouring spans become one. Peaks and held
+// bytes stay exact. Tags and names are not counted.
 Timeline pack(const EventLog::Reading& reading, std::size_t most_bytes);
 
 }  // namespace ebb::memory::detail

@@ -1,4 +1,5 @@
 // The page of a recording: what is packed into it adds up to what happened.
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -189,6 +190,43 @@ TEST_CASE("only what happens at one moment is joined: the parts of a block, both
   CHECK(flags == std::vector<Timeline::Code>{2, 0, 0, 3, 0, 3, 0, 3, 1});
   CHECK(timeline.pieces.size() == 4);
   CHECK(timeline.tags.size() == 2);
+}
+
+TEST_CASE("a page stays small however much leaks and however many steps differ") {
+  const Device device = Device::simulated("h200", std::size_t{1} << 40);
+  memory::CachingAllocator& allocator = device.runtime().allocator();
+  for (const bool leaks : {true, false}) {
+    memory::Recording recording(device);
+    std::vector<memory::Block*> blocks;
+    for (std::size_t step = 0; step < 20'000; ++step) {
+      for (unsigned i = 0; i < 10; ++i)
+        blocks.push_back(
+            allocator.allocate({.bytes = 512 * (1 + step % 977), .tag = {"leak", "file", i}}));
+      for (; !leaks && !blocks.empty(); blocks.pop_back()) allocator.free(blocks.back());
+      recording.step();
+    }
+    const std::size_t held = allocator.allocated_bytes();
+    const tests::TemporaryFolder folder;
+    recording.write_html(folder.path("page.html"));
+    for (memory::Block* block : blocks) allocator.free(block);
+    CHECK(std::filesystem::file_size(folder.path("page.html")) < 5'000'000);
+    const Timeline timeline = pack(recording.log()->read(), 100'000);
+    std::size_t steps = 0, known = 0, count = 0;
+    for (const Timeline::Span& span : timeline.spans) {
+      steps += static_cast<std::size_t>(span.steps);
+      for (const Timeline::Code code : timeline.patterns[span.pattern].codes) {
+        const Timeline::Piece& piece =
+            timeline.pieces[static_cast<std::size_t>(code / Timeline::kPiece)];
+        if (piece.category == memory::kCategoryCount || !leaks) continue;
+        if (code & Timeline::kGoes) continue;
+        known += piece.bytes;
+        count += piece.blocks;
+      }
+    }
+    CHECK(steps == 20'000);
+    if (leaks) CHECK(known == held);
+    if (leaks) CHECK(count == 200'000);
+  }
 }
 
 TEST_CASE("steps that are alike are kept once") {

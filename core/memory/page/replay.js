@@ -14,7 +14,7 @@ class Run {
     this.predicted = data.predicted_peak_bytes;
     this.plans = data.plans;
     this.tags = data.tags.map(([operator, file, line, layer]) => ({operator, file, line, layer}));
-    this.pieces = data.pieces.map(([address, bytes, category, tag]) => ({address, bytes, category, tag: this.tags[tag]}));
+    this.pieces = data.pieces.map(([address, bytes, category, tag, blocks = 1]) => ({address, bytes, category, tag: this.tags[tag], blocks}));
     this.patterns = data.patterns;
     for (const pattern of this.patterns) pattern.isWhole = !pattern.thinned && !pattern.sample;
     this.before = data.is_relative ? new Array(8).fill(0) : data.before;
@@ -123,7 +123,7 @@ class Run {
     this.pieces.forEach((piece, i) => {
       if (alive[i] <= 0 || piece.category === kReserved || !piece.bytes) return;
       unknown[piece.category] -= piece.bytes * alive[i];
-      const holder = {tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: alive[i]};
+      const holder = {tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: piece.blocks * alive[i]};
       if (piece.tag.operator.includes("arena")) parts.push({...holder, address: piece.address});
       else holders.push(holder);
     });
