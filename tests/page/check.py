@@ -139,6 +139,12 @@ def check_mouse(page):
     page.settle()
     check("a double click shows the whole run", page.text(".timelines .status") == whole)
 
+    page.run("document.querySelector('[aria-label=\"zoom in\"]').click(), document.querySelector('[aria-label=\"zoom in\"]').click()")
+    page.mouse("mouseMoved", left + 0.98 * width, middle)
+    page.settle()
+    check("a button zooms in", page.text(".timelines .status") != whole)
+    page.run("document.querySelector('.whole').click()")
+
     left, top, width, height = page.box("canvas[tabindex]")
     before = page.text(".blocks .status")
     page.mouse("mouseMoved", left + width / 2, top + height / 2)

@@ -34,7 +34,15 @@ class Timelines {
     const drawn = {limit: !!this.limit, plan: this.runs.some((run) => run.arenaPlan()), "predicted peak": this.runs.some((run) => run.predicted)};
     for (const [name, colour] of kLines)
       if (drawn[name] !== false) entries.push(element("span", {}, element("i", {class: "line", style: `border-color: var(${colour})`}), name));
+    // Touch screens have neither drag nor keys: these go to the moment that was touched last.
+    const zoom = (factor) => {
+      const middle = (this.range[0] + this.range[1]) / 2, line = this.charts.find((chart) => chart.line !== null)?.line ?? middle;
+      const width = (this.range[1] - this.range[0]) * factor;
+      this.show(line - width / 2, line + width / 2);
+    };
     return element("div", {class: "legend"}, ...entries,
+      element("button", {type: "button", "aria-label": "zoom in", onclick: () => zoom(1 / 2)}, "+"),
+      element("button", {type: "button", "aria-label": "zoom out", onclick: () => zoom(2)}, "−"),
       element("button", {type: "button", class: "whole", onclick: () => this.show(...this.whole)}, "whole run"));
   }
 
