@@ -23,6 +23,9 @@ std::vector<detail::Run> runs_of(const Comparison& comparison) {
 }
 }  // namespace
 
+// Kept of each run, in 8 MB; older ones are condensed.
+static constexpr std::size_t kMostEvents = 250'000;
+
 Comparison::Comparison(const Device& device) : device_(device) {}
 
 void Comparison::measure(std::string name, const Program& program, const PredictOptions& options) {
@@ -33,13 +36,13 @@ void Comparison::measure(std::string name, const Program& program, const Predict
     std::optional<Recording> recording;
     if (device == device_ && !device.runtime().allocator().recorder()) {
       release_cached(device);
-      recording.emplace(device);
+      recording.emplace(device, RecordingOptions{.max_events = kMostEvents});
     }
     Marks marks(device);
     const auto start = std::chrono::steady_clock::now();
     program(device, marks);
     if (recording) {
-      recording->mark("end");
+      recording->mark("scope end");
       result.log = recording->log();
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -263,7 +263,7 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
   REQUIRE(data["runs"].size() == 2);
   for (const Json& run : data["runs"]) {
     CHECK(run["name"] == "<!--<script></script>");
-    CHECK(run["names"] == Json({"</script><b>", "end"}));
+    CHECK(run["names"] == Json({"</script><b>", "scope end"}));
     CHECK(run["predicted_peak_bytes"] == 4 << 20);
     CHECK(run["plans"][0]["peak_bytes"] == 7);
     CHECK(run["is_relative"]);
