@@ -55,6 +55,7 @@ void run_randomly(const Device& device, memory::Recording& recording, unsigned s
       allocator.free(blocks.back());
       blocks.pop_back();
     }
+    allocator.release_cached();  // so that the most reserved bytes lie within a step
     if (step % 20 == 19) recording.mark("a \"mark\" </script>");
     recording.step();
   }
@@ -107,6 +108,7 @@ TEST_CASE("a packed recording has the bytes and the peak of each step, however l
       INFO("seed " << seed << ", " << bytes << " bytes");
       const Timeline timeline = pack(reading, bytes);
       Row held = timeline.before;
+      CHECK(allocated(held) == 4096);
       std::int64_t most = 0, most_reserved = 0, steps = 0, marks = 0, nanoseconds = 0;
       std::size_t codes = 0;
       for (const Timeline::Span& span : timeline.spans) {
@@ -242,6 +244,7 @@ TEST_CASE("steps that are alike are kept once") {
 TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends its script") {
   const tests::TemporaryFolder folder;
   const Device device = Device::simulated("h200", std::size_t{1} << 34);
+  Tensor::zeros({1 << 20}, DType::f32, device);  // stays in the cache
   memory::Comparison comparison(device), beside(device);
   for (memory::Comparison* each : {&comparison, &beside})
     each->measure("<!--<script></script>", [](const Device& here, memory::Marks& mark) {
@@ -260,6 +263,10 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
   CHECK(data["capacity_bytes"] == std::size_t{1} << 34);
   CHECK(data["limit_bytes"] == 1 << 30);
   CHECK(data["comparison"] == Json::parse(comparison.json()));
+  const memory::EventLog::Reading reading = comparison.results()[0].log->read();
+  CHECK(std::ranges::any_of(reading.events, [&](const memory::Event& event) {
+    return reading.tags[event.tag].operator_name == std::string("end");
+  }));
   REQUIRE(data["runs"].size() == 2);
   for (const Json& run : data["runs"]) {
     CHECK(run["name"] == "<!--<script></script>");
@@ -267,6 +274,7 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
     CHECK(run["predicted_peak_bytes"] == 4 << 20);
     CHECK(run["plans"][0]["peak_bytes"] == 7);
     CHECK(run["is_relative"]);
+    CHECK(run["before"].back() == 0);
   }
   CHECK_THROWS_AS(comparison.write_html(folder.path("nowhere/page.html")), FileError);
   memory::Recording(device).write_html(file);

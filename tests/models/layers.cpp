@@ -121,7 +121,9 @@ TEST_CASE("each model of a graph names the innermost scope, forward and backward
        },
        {2, 4, 8},
        {"a"}},
-      {[](auto& p, auto& x) { return models::Gru(p, 8, {.hidden = 4, .layers = 2})(x).sequence; },
+      {[](auto& p, auto& x) {
+         return models::Gru(p, 8, {.hidden = 4, .layers = 2, .bidirectional = true})(x).sequence;
+       },
        {2, 4, 8},
        {"a"}},
       {[](auto& p, auto& x) {
@@ -186,8 +188,8 @@ TEST_CASE("gradients that reverse mode adds up or copies say the parameter's lay
   CHECK((names.contains("copy b") || names.contains("copy c")));
   CHECK(names.contains("add "));  // of two layers
   const Tensor a = eager.scope("a").declare("w", {8, 8}, initializers::constant(1));
-  const auto compiled = compile([&](const Tensor& x) { sum(matmul(a * x, a)).backward(); },
-                                {.details = true});
+  const auto compiled =
+      compile([&](const Tensor& x) { sum(matmul(a * x, a)).backward(); }, {.details = true});
   CHECK(steps(compiled.plan(Tensor::full({}, 2, DType::f32, device))).contains("add a"));
   CHECK(Parameters(device).scope(std::string(1 << 20, 'x')).layer() == 0);  // no room for its name
 }

@@ -96,8 +96,9 @@ def check_replay(page):
           expect("holders", sum(holders), held);
           expect("unknown holders", holders.filter(({tag}) => tag.operator.startsWith("from before")).length, 0);
           expect("blocks", sum(bars.filter((bar) => bar.from <= events && (events < bar.to || events === count && !bar.gone))), held);
-          expect("ranges", rangesAt(run, span, events).filter((range) => range.isKnown).reduce((all, {from, to}) => all + to - from, 0),
-                 run.rowAt(span, events)[kReserved]);
+          const ranges = rangesAt(run, span, events).filter((range) => range.isKnown);
+          expect("ranges", ranges.reduce((all, {from, to}) => all + to - from, 0), run.rowAt(span, events)[kReserved]);
+          expect("ranges that touch", ranges.filter((one) => ranges.some((other) => one.to === other.from)).length, 0);
         }
       });
       const chart = new Timelines([run], 0, categories, () => 0).data({run}), most = (list) => list.reduce((a, b) => Math.max(a, b), 0);
@@ -116,6 +117,20 @@ def check_replay(page):
       return wrong;
     })""")
     check("each moment adds up", not wrong, len(wrong), wrong[:5])
+
+
+def check_savings(page):
+    """Each run is compared with the one that it is named after, or the first."""
+    peaks = dict(page.run("report.runs.map((data) => [data.name, stepFigures(new Run(data)).peak])"))
+    shown = page.run("[...[...document.querySelectorAll('section')].find((each) => each.textContent.startsWith('What each'))"
+                     ".querySelector('table').querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+    for name, *cells in shown:
+        base = name.split(", ")[0] if ", " in name else next(iter(peaks))
+        change = peaks[name] - peaks[base]
+        expected = [figure(peaks[name]), "", "–", "–"] if name == base else [
+            figure(peaks[name]), base, "+" * (change > 0) + "-" * (change < 0) + figure(abs(change)),
+            f"{100 * (peaks[name] / peaks[base] - 1):.0f} %"]
+        check(f"what {name} saves", cells == expected, cells, expected)
 
 
 def check_mouse(page):
@@ -168,6 +183,13 @@ def check_keyboard(page):
     page.press("ArrowRight", shift=True)
     page.press("+", "+", "Enter")
     check("Enter shows the moment", page.text(".chosen"), page.text(".chosen"))
+    page.press("p")
+    told, row = page.text(".timelines .status"), page.run(
+        "(() => { const {span, events} = new Run(report.runs[0]).peak; return new Run(report.runs[0]).rowAt(span, events); })()")
+    names = [name.replace("_", " ") for name in page.run("categories")]
+    split = ", ".join(f"{name} {figure(count)}" for name, count in zip(names, row) if count > 0)
+    expected = f"{figure(sum(row[:-1]))} allocated ({split}), {figure(row[-1])} reserved"
+    check("a chart tells its bytes", expected in told, told, expected)
     page.press("End")
     check("End goes to the last span", 'before "end"' in page.text(".timelines .status"))
     page.press("p", "Enter")
@@ -293,6 +315,7 @@ def main():
                 check_numbers(page, json.load(file))
             check_old_events(page)
             check_replay(page)
+            check_savings(page)
             check_mouse(page)
             check_keyboard(page)
             check_large(page)
