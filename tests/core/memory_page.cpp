@@ -265,12 +265,12 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
   CHECK(data["comparison"] == Json::parse(comparison.json()));
   const memory::EventLog::Reading reading = comparison.results()[0].log->read();
   CHECK(std::ranges::any_of(reading.events, [&](const memory::Event& event) {
-    return reading.tags[event.tag].operator_name == std::string("end");
+    return reading.tags[event.tag].operator_name == std::string("scope end");
   }));
   REQUIRE(data["runs"].size() == 2);
   for (const Json& run : data["runs"]) {
     CHECK(run["name"] == "<!--<script></script>");
-    CHECK(run["names"] == Json({"</script><b>", "scope end"}));
+    CHECK(run["names"] == Json({"</script><b>", "scope end", "end"}));
     CHECK(run["predicted_peak_bytes"] == 4 << 20);
     CHECK(run["plans"][0]["peak_bytes"] == 7);
     CHECK(run["is_relative"]);

@@ -106,8 +106,9 @@ def check_replay(page):
         expect("curve", most(points), run.peak.allocated);
       expect("reserved curve", most(chart[8]), most(run.spans.map((span) => span.peak[kReserved])));
       expect("lines", String([chart[9][0], chart[10][0]]), String([run.predicted, run.arenaPlan()?.peak_bytes ?? null]));
-      const [begin] = namedMoments([run]), grown = run.peak.allocated - allocatedOf(run.rowAt(begin.span, begin.events));
-      expect("difference", differenceNode([run]).querySelector("td.number").textContent, changeText(grown));
+      const moments = namedMoments([run]), difference = differenceNode([run]);
+      const [before, after] = [...difference.querySelectorAll("select")].map(({value}) => allocatedOf(moments[value].run.rowAt(moments[value].span, moments[value].events)));
+      expect("difference", difference.querySelector("td.number").textContent, changeText(after - before));
       if (run.steps) expect("curve of a step", most(stepCurve(run).map(([, bytes]) => bytes)) <= stepFigures(run).peak, true);
       for (const plan of run.plans) {
         const {bars} = barsOfPlan(plan), alive = aliveBySteps(plan);
@@ -222,7 +223,7 @@ def check_keyboard(page):
 
 def check_server(page, build):
     """--watch: the page of a running program, which goes on; for this machine alone."""
-    program = subprocess.Popen([os.path.join(build, "examples/train_lstm"), "--device", "cpu", "--epochs", "400", "--watch"],
+    program = subprocess.Popen([os.path.join(build, "examples/train_lstm"), "--device", "cpu", "--epochs", "3000", "--watch"],
                                stdout=subprocess.PIPE, text=True)
     try:
         url = program.stdout.readline().split()[-1]
