@@ -32,7 +32,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_lstm --memory-limit 0MiB", "takes a size, as in 64MiB, not '0MiB'"},
       {"train_lstm --memory-limit 3X", "takes a size, as in 64MiB"},
       {"train_lstm --memory-limit 99999999999GiB", "takes a size"},
-      {"train_lstm --report figures.html", "--report"},
+      {"train_lstm --report nowhere/page.html", "--report nowhere/page.html: there is no"},
       {"train_lstm --data nowhere.csv", "nowhere.csv"},
       {"train_mlp --mode both", "--mode"},
       {"train_mlp --device cuda:no", "unknown device"},

@@ -11,9 +11,9 @@ endfunction()
 file(REMOVE_RECURSE ${work}/prefix ${work}/consumer)
 run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix --config ${config})
 
-# The installed headers are exactly the ones that the two headers for users include, as the compiler sees it.
+# The installed headers are exactly the ones that the three headers for users include, as the compiler sees it.
 file(WRITE ${work}/toolkit/cuda_runtime.h "")
-file(WRITE ${work}/headers.cpp "#include <ebb/ebb.h>\n#include <ebb/custom_operator.h>\n")
+file(WRITE ${work}/headers.cpp "#include <ebb/ebb.h>\n#include <ebb/custom_operator.h>\n#include <ebb/core/memory/serve.h>\n")
 execute_process(COMMAND ${compiler} -std=c++20 -DEBB_CUDA_KERNELS=1 -I${work}/prefix/include -I${work}/toolkit
                         -M ${work}/headers.cpp
                 RESULT_VARIABLE failed OUTPUT_VARIABLE seen ERROR_VARIABLE errors)
