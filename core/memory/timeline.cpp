@@ -232,16 +232,33 @@ class Packer {
     return kPatternBytes * timeline_.patterns.size() + kSpanBytes * timeline_.spans.size();
   }
 
-  // Makes one span of every two neighbours that no mark ends; of whole ones only if asked to.
-  // Returns whether there were any.
+  // The span with the peak of the whole recording.
+  std::size_t highest() const {
+    std::size_t highest = 0;
+    std::int64_t most = 0;
+    Row held = timeline_.before;
+    for (std::size_t s = 0; s < timeline_.spans.size(); ++s) {
+      const Timeline::Pattern& pattern = timeline_.patterns[timeline_.spans[s].pattern];
+      if (const std::int64_t peak = allocated(held) + allocated(pattern.peak); peak > most) {
+        most = peak;
+        highest = s;
+      }
+      for (std::size_t i = 0; i < Timeline::kRow; ++i) held[i] += pattern.net[i];
+    }
+    return highest;
+  }
+
+  // Makes one span of every two neighbours that no mark ends; of whole ones only if asked to, and
+  // never of the one with the peak, the first or the last. Returns whether there were any.
   bool merge(bool takes_whole) {
     std::vector<Timeline::Pattern> patterns;
     std::vector<Timeline::Span> spans;
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> numbers;  // of patterns or pairs
     const std::size_t none = timeline_.patterns.size(), before = timeline_.spans.size();
+    const std::size_t top = highest();
     const auto can_merge = [&](std::size_t i) {
-      if (i + 1 >= before || timeline_.spans[i].name >= 0 || timeline_.spans[i + 1].name >= 0)
-        return false;
+      if (i == 0 || i + 2 >= before || i == top || i + 1 == top) return false;
+      if (timeline_.spans[i].name >= 0 || timeline_.spans[i + 1].name >= 0) return false;
       const Timeline::Pattern& a = timeline_.patterns[timeline_.spans[i].pattern];
       const Timeline::Pattern& b = timeline_.patterns[timeline_.spans[i + 1].pattern];
       if (a.is_sample || b.is_sample) return a.is_sample && b.is_sample;
@@ -273,22 +290,13 @@ class Packer {
   std::size_t thin(std::size_t most_bytes) {
     std::vector<Timeline::Pattern>& patterns = timeline_.patterns;
     std::vector<std::size_t> uses(patterns.size(), 0);
-    std::size_t highest = 0;
-    std::int64_t most = 0;
-    Row held = timeline_.before;
-    for (const Timeline::Span& span : timeline_.spans) {
-      ++uses[span.pattern];
-      const Timeline::Pattern& pattern = patterns[span.pattern];
-      if (const std::int64_t peak = allocated(held) + allocated(pattern.peak); peak > most) {
-        most = peak;
-        highest = span.pattern;
-      }
-      for (std::size_t i = 0; i < Timeline::kRow; ++i) held[i] += pattern.net[i];
-    }
-    if (!patterns.empty())  // the peak, then the last span and the first
+    for (const Timeline::Span& span : timeline_.spans) ++uses[span.pattern];
+    if (!patterns.empty()) {  // the peak, then the last span and the first
+      const std::size_t top = timeline_.spans[highest()].pattern;
       for (const std::size_t p :
-           {timeline_.spans.front().pattern, timeline_.spans.back().pattern, highest})
-        uses[p] += reading_.events.size() * (p == highest ? 2 : 1);
+           {timeline_.spans.front().pattern, timeline_.spans.back().pattern, top})
+        uses[p] += reading_.events.size() * (p == top ? 2 : 1);
+    }
     std::vector<std::size_t> order(patterns.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater(), [&](std::size_t p) { return uses[p]; });
