@@ -18,7 +18,7 @@ namespace ebb::memory {
 namespace detail {
 namespace {
 
-constexpr std::size_t kMostBytes = 4'000'000;  // of all runs, so that a page stays below 5 MB
+constexpr std::size_t kMostBytes = 4'000'000;  // aimed at, of all runs
 
 std::string text_of(const Tag& tag) {
   return fmt::format("{},{},{},{}", json_string(tag.operator_name), json_string(tag.file), tag.line,

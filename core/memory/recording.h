@@ -82,9 +82,10 @@ class Recording {
 
   // Writes the page: a file that opens in any browser and loads nothing else. It shows the bytes
   // held over the steps by category, each step's blocks in their places, who held the peak, and
-  // which moments held more than others. At most about 5 MB: spans of steps that repeat others are
-  // written once, and blocks of the rarest are left out where all do not fit. Totals and peaks are
-  // exact. Replaces a file of that name as a whole or not at all. Throws FileError.
+  // which moments held more than others. Spans of steps that repeat others are written once. Beyond
+  // about 5 MB the blocks of the rarest are left out and neighbouring spans are joined; some
+  // 400,000 blocks alive at once still take more. Totals and peaks are exact. Replaces a file of
+  // that name as a whole or not at all. Throws FileError.
   void write_html(const std::string& path) const;
 
   // Writes the recording so far for ui.perfetto.dev and chrome://tracing, as JSON of the Trace

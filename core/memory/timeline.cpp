@@ -35,7 +35,7 @@ namespace {
 using Code = Timeline::Code;
 using Row = Timeline::Row;
 
-// What the page's text takes for each, about.
+// Bytes of the page's text for each, about.
 constexpr std::size_t kCodeBytes = 6, kPieceBytes = 40, kPatternBytes = 250, kSpanBytes = 20;
 
 // Index of each different key, in the order in which they came.
