@@ -22,7 +22,7 @@ unset(headers)
 get_target_property(type ebb TYPE)
 set(EBB_STATIC_LIBRARIES "")  # each as its target and its file
 set(EBB_PC_PRIVATE_LIBRARIES -pthread ${CMAKE_DL_LIBS})
-foreach(name IN ITEMS onednn libzip)
+foreach(name IN ITEMS onednn libzip protobuf)
   if(TARGET ebb::${name})
     get_target_property(library ebb::${name} IMPORTED_LOCATION)
     get_filename_component(folder ${library} DIRECTORY)

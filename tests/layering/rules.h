@@ -109,6 +109,9 @@ inline std::vector<Outsider> outsiders() {
         "benchmarks/", "tests/"}},
       {"CLI11", {"CLI/"}, {"examples/common/harness.cpp", "benchmarks/"}},
       {"libzip", {"zip.h"}, {"core/files/npz.cpp"}},
+      {"protobuf",
+       {"google/protobuf/", "perfetto.pb.h"},
+       {"core/memory/perfetto_packets.cpp", "tests/core/"}},
       {"Catch2", {"catch2/"}, {"tests/catch.h", "tests/main.cpp"}},
       {"Google Benchmark", {"benchmark/"}, {"benchmarks/"}},
   };

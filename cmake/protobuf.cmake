@@ -1,0 +1,27 @@
+# What is written by protobuf, and the messages for it: .proto files with those fields alone that ebb writes, compiled to
+# <name.pb.h>.
+include(third_party/protobuf.cmake)
+set(protos core/memory/perfetto.proto)
+set(with_protobuf core/memory/perfetto_packets.cpp)
+set(without_protobuf core/memory/perfetto_without_protobuf.cpp)
+
+if(TARGET ebb::protobuf)
+  set(EBB_PROTO_DIR ${CMAKE_CURRENT_BINARY_DIR}/protos)
+  file(MAKE_DIRECTORY ${EBB_PROTO_DIR})
+  foreach(proto IN LISTS protos)
+    cmake_path(GET proto STEM name)
+    cmake_path(GET proto PARENT_PATH folder)
+    set(made ${EBB_PROTO_DIR}/${name}.pb.cc ${EBB_PROTO_DIR}/${name}.pb.h)
+    add_custom_command(OUTPUT ${made} DEPENDS ${proto} VERBATIM
+                       COMMAND ${EBB_PROTOC} -I ${CMAKE_CURRENT_SOURCE_DIR}/${folder} --cpp_out ${EBB_PROTO_DIR}
+                               ${CMAKE_CURRENT_SOURCE_DIR}/${proto})
+    target_sources(ebb PRIVATE ${made})
+    set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w SKIP_PRECOMPILE_HEADERS ON)
+  endforeach()
+  target_include_directories(ebb SYSTEM PRIVATE ${EBB_PROTO_DIR})
+  target_link_libraries(ebb PRIVATE ebb::protobuf)
+  set_source_files_properties(${with_protobuf} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${without_protobuf} PROPERTIES HEADER_FILE_ONLY ON)
+else()
+  set_source_files_properties(${with_protobuf} PROPERTIES HEADER_FILE_ONLY ON)
+endif()

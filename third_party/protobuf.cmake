@@ -1,0 +1,11 @@
+# protobuf: the files of Perfetto, TensorBoard and ONNX, which without it are an error that names it.
+find_program(EBB_PROTOC protoc)
+mark_as_advanced(EBB_PROTOC)
+if(EBB_PROTOC OR EBB_PROTOBUF STREQUAL ON)
+  ebb_installed_library(protobuf google/protobuf/message_lite.h protobuf-lite DEBIAN "protobuf-compiler libprotobuf-dev")
+endif()
+if(TARGET ebb::protobuf AND NOT EBB_PROTOC)
+  message(FATAL_ERROR "ebb: protoc is missing: install it (Debian: apt-get install protobuf-compiler) or set EBB_PROTOBUF=OFF")
+elseif(NOT TARGET ebb::protobuf)
+  message(STATUS "ebb: no protobuf (Debian: protobuf-compiler libprotobuf-dev): without files for ONNX and TensorBoard")
+endif()
