@@ -90,7 +90,7 @@ class Recording {
 
   // Writes the recording so far for ui.perfetto.dev: as JSON of Chrome's Trace Event Format, which
   // chrome://tracing opens too, for a name that ends in ".json", else as Perfetto's own packets of
-  // protobuf, a third as large. Counters of allocated bytes, by category and in all, and of
+  // protobuf, half as large. Counters of allocated bytes, by category and in all, and of
   // reserved bytes; a slice for each step and for each block, with operator, line, layer and bytes;
   // an instant for each mark. Beyond 20,000 events the counters of allocated bytes have fewer
   // samples, with every highest point of the sum. A file of that name is replaced as a whole or not
