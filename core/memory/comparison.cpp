@@ -14,15 +14,6 @@
 
 namespace ebb::memory {
 
-namespace {
-std::vector<detail::Run> runs_of(const Comparison& comparison) {
-  std::vector<detail::Run> runs;
-  for (const Measurement& result : comparison.results())
-    if (result.log) runs.push_back({result.name + " on " + comparison.device().name(), result.log});
-  return runs;
-}
-}  // namespace
-
 // Kept of each run, in 8 MB; older ones are condensed.
 static constexpr std::size_t kMostEvents = 250'000;
 
@@ -34,17 +25,22 @@ void Comparison::measure(std::string name, const Program& program, const Predict
   const auto run = [&](const Device& device) {
     const ebb::detail::SimulationScope simulation(device, options.values);
     std::optional<Recording> recording;
-    if (device == device_ && !device.runtime().allocator().recorder()) {
+    if (!device.runtime().allocator().recorder()) {  // of the twin too, which may refuse
       release_cached(device);
       recording.emplace(device, RecordingOptions{.max_events = kMostEvents});
     }
     Marks marks(device);
     const auto start = std::chrono::steady_clock::now();
-    program(device, marks);
-    if (recording) {
-      recording->mark("scope end");
-      result.log = recording->log();
+    result.log = recording ? recording->log() : nullptr;
+    try {
+      program(device, marks);
+    } catch (...) {
+      result.name += ", failed";
+      result.plans = marks.plans();
+      if (recording) failed_.push_back(std::move(result));
+      throw;
     }
+    if (recording) recording->mark("scope end");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     result.seconds = took.count();
     result.losses = marks.losses();
@@ -70,12 +66,20 @@ void Comparison::print() const {
   std::fflush(stdout);
 }
 
+std::vector<detail::Run> Comparison::recorded_runs() const {
+  std::vector<detail::Run> runs;
+  for_each_run([&](const Measurement& run) {
+    if (run.log) runs.push_back({run.name + " on " + device_.name(), run.log});
+  });
+  return runs;
+}
+
 void Comparison::write_perfetto(const std::string& path) const {
-  detail::write_perfetto(path, runs_of(*this));
+  detail::write_perfetto(path, recorded_runs());
 }
 
 void Comparison::write_pytorch_snapshot(const std::string& path) const {
-  detail::write_pytorch_snapshot(path, runs_of(*this));
+  detail::write_pytorch_snapshot(path, recorded_runs());
 }
 
 }  // namespace ebb::memory

@@ -11,6 +11,10 @@
 
 namespace ebb::memory {
 
+namespace detail {
+struct Run;
+}
+
 // Result of Comparison::measure for one program.
 struct Measurement {
   std::string name;
@@ -48,8 +52,9 @@ class Comparison {
   // Runs the program on the device's twin for the prediction, then on the device; a simulated
   // device gets only the second run. Options are those of predict(). The program uses the device it
   // is given. Anything it leaves allocated counts as held at its end. Throws the program's
-  // exceptions, and nothing is added then. If the device is being recorded, that recording gets the
-  // events and the marks, and the page and the traces of the comparison lack this run's.
+  // exceptions; the page and the traces then have the run up to there, and the results do not. If
+  // the device is being recorded, that recording gets the events and the marks, and the page and
+  // the traces of the comparison lack this run's.
   void measure(std::string name, const Program& program, const PredictOptions& options = {});
 
   const Device& device() const noexcept { return device_; }
@@ -73,8 +78,16 @@ class Comparison {
   void write_pytorch_snapshot(const std::string& path) const;
 
  private:
+  std::vector<detail::Run> recorded_runs() const;
+  template <class Function>
+  void for_each_run(const Function& function) const {
+    for (const auto* runs : {&results_, &failed_})
+      for (const Measurement& run : *runs) function(run);
+  }
+
   const Device device_;
   std::vector<Measurement> results_;
+  std::vector<Measurement> failed_;  // what is known of those that threw
 };
 
 }  // namespace ebb::memory

@@ -165,12 +165,13 @@ void Comparison::write_html(
     std::initializer_list<std::reference_wrapper<const Comparison>> beside) const {
   std::vector<detail::PageRun> runs;
   const auto add = [&](const Comparison& comparison) {
-    for (const Measurement& result : comparison.results())
+    comparison.for_each_run([&](const Measurement& result) {
       runs.push_back({.name = result.name,
                       .log = result.log,
                       .is_relative = true,
                       .predicted_peak_bytes = result.predicted.peak_bytes,
                       .plans = result.plans});
+    });
   };
   add(*this);
   for (const Comparison& each : beside) add(each);

@@ -153,6 +153,17 @@ std::optional<memory::Server> watched(const Options& options) {
   return server;
 }
 
+// Trains by the function. A run that was refused is on the page, too.
+template <class Train>
+auto reported(const Options& options, const memory::Comparison& comparison, const Train& train) {
+  try {
+    return train();
+  } catch (const OutOfMemory&) {
+    if (!options.report.empty()) comparison.write_html(options.report);
+    throw;
+  }
+}
+
 }  // namespace
 
 void train_and_report(const Options& given) {
@@ -161,7 +172,8 @@ void train_and_report(const Options& given) {
   std::printf("%s\n", problem.description.c_str());
   const Options options = fitted(problem, given, std::array{given.mode});
   memory::Comparison comparison(options.device);
-  const Training training = measure(comparison, problem, options, true);
+  const Training training =
+      reported(options, comparison, [&] { return measure(comparison, problem, options, true); });
   if (const auto metric = training.epochs.back().metric) {
     std::printf("\nheld-out %s %.4f, %lld parameters, %.0f steps/s\n", problem.metric.c_str(),
                 *metric, static_cast<long long>(training.parameters), training.steps_per_second);
@@ -183,7 +195,8 @@ void compare_and_report(const Options& given) {
   Options whole = options;
   if (!options.accumulates_to_fit) whole.accumulate = 1;
   memory::Comparison comparison(options.device);
-  const Trainings trainings = measure_all(comparison, problem, whole);
+  const Trainings trainings =
+      reported(options, comparison, [&] { return measure_all(comparison, problem, whole); });
   comparison.print();
   print_quality(problem, trainings, comparison);
 

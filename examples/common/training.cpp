@@ -269,11 +269,12 @@ Training train_epochs(const Run& run, const Steps& steps) {
     }
     if (steps.flush) steps.flush();
     seconds += epoch.seconds = seconds_since(start);
+    run.mark("after an epoch");
     for (auto [x, y] : held_out) {
       const Tensor scores = steps.predict(x);
       if (has_values) score.add(problem.score(scores, y), y);
     }
-    run.mark("after an epoch");
+    run.mark("after validation");
     epoch.loss = loss.value();
     if (const auto mean = score.value()) epoch.metric = problem.summarize(*mean);
     if (run.prints_epochs && epoch.loss) {

@@ -9,6 +9,7 @@
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/kib.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
@@ -122,7 +123,7 @@ TEST_CASE("a program that frees what was there before it holds nothing of its ow
   CHECK(footprint.reserved_released_bytes == 0);
 }
 
-TEST_CASE("a program that fails leaves the comparison as it was") {
+TEST_CASE("a program that fails is no result, and the traces have it") {
   memory::Comparison comparison(Device::cpu());
   comparison.measure("one", program);
   const auto fails = [&](const Device& here, memory::Marks&) {
@@ -131,6 +132,9 @@ TEST_CASE("a program that fails leaves the comparison as it was") {
   };
   CHECK_ERROR(comparison.measure("two", fails), Error, "it failed");
   CHECK(comparison.results().size() == 1);
+  const tests::TemporaryFolder folder;
+  comparison.write_perfetto(folder.path("trace.json"));
+  CHECK(holds(tests::contents_of(folder.path("trace.json")), "two, failed on "));
 }
 
 TEST_CASE("a step whose loss cannot be read names the line of the program that marked it") {

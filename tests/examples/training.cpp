@@ -145,9 +145,9 @@ TEST_CASE("the limit that takes an arena between steps takes it in the predictio
   options.memory_limit = std::size_t{260} << 10;
   const Run compiled = run(make_problem(options), options, Mode::compiled);
   check_prediction(compiled);
-  const auto held = compiled.measurement.measured.at("after an epoch");
+  const auto held = compiled.measurement.measured.at("after validation");
   CHECK(held < compiled.measurement.measured.held_between_steps_bytes - 50'000);
-  CHECK(held == compiled.measurement.predicted.at("after an epoch"));
+  CHECK(held == compiled.measurement.predicted.at("after validation"));
   memory::set_limit(options.device, std::nullopt);
 }
 

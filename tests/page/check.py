@@ -245,6 +245,17 @@ def check_server(page, build):
         check("Ctrl-C ends it with 130", program.wait(30) == 130)
 
 
+def check_refused(page, build, path):
+    """A run that was refused is on the page, up to there and beyond."""
+    for mode in ["graph", "eager", "compiled"]:
+        code = subprocess.run([os.path.join(build, "examples/train_mlp"), "--device", "cpu", "--mode", mode, "--memory-limit", "180KiB",
+                               "--report", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        page.open(path)
+        names = page.run("report.runs[0].names")
+        check(f"a refused run, {mode}, says so and gives all back", code == 1 and any("refused" in name for name in names) and
+              page.run("allocatedOf(new Run(report.runs[0]).end)") == 0, code, names)
+
+
 def check_large(page):
     """A run of 200,000 steps with as many blocks and a plan of as many nodes."""
     page.run("""(() => {
@@ -322,6 +333,8 @@ def main():
             check_large(page)
             pictures(page, model, folder)
             check(f"{model}: no error, nothing loaded", not page.problems(), page.problems())
+        check_refused(page, build, os.path.join(folder, "refused.html"))
+        check("no error there", not page.problems(), page.problems())
         check_server(page, build)
 
 

@@ -133,9 +133,12 @@ class Timelines {
     context.textAlign = "left";
     context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     let free = left;
-    for (const span of chart.run.spans) {
-      if (span.name === null || span.x1 < this.range[0] || span.x1 > this.range[1]) continue;
-      const x = plot.valToPos(span.x1, "x", true);
+    const marks = chart.run.spans.filter((span) => span.name !== null).map((span) => [span.x1, span.name]);
+    const first = chart.run.spans.find((span) => span.steps);
+    if (first) marks.push([first.step + 1, "first step"]);
+    for (const [at, name] of marks.sort(([a], [b]) => a - b)) {
+      if (at < this.range[0] || at > this.range[1]) continue;
+      const x = plot.valToPos(at, "x", true);
       if (x < free - 1) continue;
       context.globalAlpha = 0.5;
       context.beginPath();
@@ -143,11 +146,11 @@ class Timelines {
       context.lineTo(x, top + height);
       context.stroke();
       context.globalAlpha = 1;
-      const text = context.measureText(span.name).width;
+      const text = context.measureText(name).width;
       const begin = Math.min(x + 3, left + width - text);
       free = x + 4;
       if (begin < (this.labelled?.plot === plot ? this.labelled.until : left)) continue;
-      context.fillText(span.name, begin, top + 10 * devicePixelRatio);
+      context.fillText(name, begin, top + 10 * devicePixelRatio);
       this.labelled = {plot, until: begin + text + 8};
     }
     this.labelled = null;
