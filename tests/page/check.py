@@ -161,6 +161,17 @@ def check_mouse(page):
     check("a button zooms in", page.text(".timelines .status") != whole)
     page.run("document.querySelector('.whole').click()")
 
+    heights = page.run("""(() => {
+      const shown = new Timelines(report.runs.map((data) => new Run(data)), 0, categories, () => {}), with_reserved = shown.most;
+      document.body.append(shown.node);
+      shown.node.querySelector(".legend input").click();
+      shown.node.remove();
+      return [with_reserved, shown.most, Math.max(...shown.runs.map((run) => Math.max(run.peak.allocated, run.predicted)))];
+    })()""")
+    check("charts without reserved bytes are as high as the peak", heights[0] > heights[1] == heights[2], heights)
+    page.run("document.querySelector('.legend input').click()")  # for the pictures
+    page.settle()
+
     left, top, width, height = page.box("canvas[tabindex]")
     before = page.text(".blocks .status")
     page.mouse("mouseMoved", left + width / 2, top + height / 2)

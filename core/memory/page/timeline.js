@@ -6,7 +6,7 @@ const kLines = [["reserved", "--reserved", []], ["predicted peak", "--predicted"
 class Timelines {
   // pick(run, span, events) is called where a chart is clicked, or Enter pressed.
   constructor(runs, limit, categories, pick) {
-    Object.assign(this, {limit, categories, pick, charts: []});
+    Object.assign(this, {limit, categories, pick, charts: [], showsReserved: true});
     this.measure(runs);
     this.range = [...this.whole];
     this.status = element("p", {class: "status", "aria-live": "polite"}, "Point at a chart, or focus it and press the arrow keys.");
@@ -17,7 +17,7 @@ class Timelines {
   measure(runs) {
     this.runs = runs;
     this.whole = [Math.min(...runs.map((run) => run.spans[0].x0)), Math.max(...runs.map((run) => run.spans.at(-1).x1))];
-    this.most = runs.reduce((most, run) => run.spans.reduce((top, span) => Math.max(top, span.peak[kReserved]),
+    this.most = runs.reduce((most, run) => run.spans.reduce((top, span) => Math.max(top, this.showsReserved ? span.peak[kReserved] : 0),
       Math.max(most, run.peak.allocated, run.predicted)), 1);
   }
 
@@ -32,8 +32,15 @@ class Timelines {
   legend() {
     const entries = this.categories.map((name, i) => element("span", {}, element("i", {class: "swatch c" + i}), words(name)));
     const drawn = {limit: !!this.limit, plan: this.runs.some((run) => run.arenaPlan()), "predicted peak": this.runs.some((run) => run.predicted)};
+    const toggle = (event) => {  // a small model is flat below the reserved bytes
+      this.showsReserved = event.target.checked;
+      this.measure(this.runs);
+      this.show(...this.range);
+    };
     for (const [name, colour] of kLines)
-      if (drawn[name] !== false) entries.push(element("span", {}, element("i", {class: "line", style: `border-color: var(${colour})`}), name));
+      if (drawn[name] !== false)
+        entries.push(element(name === "reserved" ? "label" : "span", {},
+          name === "reserved" ? element("input", {type: "checkbox", checked: true, onchange: toggle}) : "", element("i", {class: "line", style: `border-color: var(${colour})`}), name));
     // Touch screens have neither drag nor keys: these go to the moment that was touched last.
     const zoom = (factor) => {
       const middle = (this.range[0] + this.range[1]) / 2, line = this.charts.find((chart) => chart.line !== null)?.line ?? middle;
@@ -102,7 +109,7 @@ class Timelines {
     for (let c = kCategories - 1; c >= 0; --c)
       columns.push(points.map(([, row]) => Math.max(0, allocatedOf(row.map((bytes, i) => (i <= c ? bytes : 0))))));
     const flat = (bytes) => points.map(() => bytes || null);
-    columns.push(points.map(([, row]) => row[kReserved]), flat(chart.run.predicted), flat(chart.run.arenaPlan()?.peak_bytes), flat(this.limit));
+    columns.push(points.map(([, row]) => (this.showsReserved ? row[kReserved] : null)), flat(chart.run.predicted), flat(chart.run.arenaPlan()?.peak_bytes), flat(this.limit));
     return columns;
   }
 
