@@ -169,8 +169,6 @@ def check_mouse(page):
       return [with_reserved, shown.most, Math.max(...shown.runs.map((run) => Math.max(run.peak.allocated, run.predicted)))];
     })()""")
     check("charts without reserved bytes are as high as the peak", heights[0] > heights[1] == heights[2], heights)
-    page.run("document.querySelector('.legend input').click()")  # for the pictures
-    page.settle()
 
     left, top, width, height = page.box("canvas[tabindex]")
     before = page.text(".blocks .status")
