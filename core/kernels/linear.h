@@ -12,6 +12,7 @@ enum class Activation : std::int32_t {
   tanh,
   sigmoid,
   gelu,
+  gelu_tanh,  // gelu(x, {.approximate = true})
   silu,
   leaky_relu,
   elu,

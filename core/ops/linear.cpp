@@ -199,6 +199,8 @@ Tensor detail::activate(const Operand& x, Activation activation) {
       return sigmoid(x);
     case Activation::gelu:
       return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu(x, {.approximate = true});
     case Activation::silu:
       return silu(x);
     case Activation::leaky_relu:

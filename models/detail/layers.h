@@ -32,8 +32,8 @@ inline CallSite in_layer_of(const Tensor& weight, CallSite site) noexcept {
 // deviation.
 constexpr bool is_rectifier(Activation activation) noexcept {
   using enum Activation;
-  return activation == relu || activation == gelu || activation == silu ||
-         activation == leaky_relu || activation == elu;
+  return activation == relu || activation == gelu || activation == gelu_tanh ||
+         activation == silu || activation == leaky_relu || activation == elu;
 }
 
 }  // namespace ebb::models

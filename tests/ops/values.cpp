@@ -211,6 +211,7 @@ TEST_CASE(
     check_same(dense(x, w, b, activation), expected.to_vector<double>());
   };
   check(Activation::gelu, gelu(plain));
+  check(Activation::gelu_tanh, gelu(plain, {.approximate = true}));
   check(Activation::silu, silu(plain));
   check(Activation::leaky_relu, leaky_relu(plain));
   check(Activation::elu, elu(plain));
