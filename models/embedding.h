@@ -12,6 +12,10 @@ class Embedding {
   Embedding(const Parameters& parameters, std::int64_t rows, std::int64_t features,
             CallSite site = CallSite::here());
 
+  // The table, for a head that shares it: matmul(x, embedding.weight(), {.transpose_b = true}),
+  // which copies nothing.
+  const Tensor& weight() const noexcept { return weight_; }
+
   // indices [...] (i32, i64) to [..., features]; as embedding(). Throws ShapeError.
   Tensor operator()(const Tensor& indices, CallSite site = CallSite::here()) const;
 

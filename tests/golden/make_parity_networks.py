@@ -318,3 +318,4 @@ def make(rows, torch_row):
     make_modules(torch_row)
     make_gru(torch_row)
     make_transposed_convolutions(torch_row)
+    torch_row("F.linear(F.embedding(i, w), w)", np.array([[0, 4], [2, 2]]), normal(5, 3))

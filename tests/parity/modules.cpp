@@ -13,6 +13,12 @@ EBB_SAME("nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)",
              x[0], {{"weight", x[1]}, {"bias", x[2]}}, 2, 4,
              models::ConvTranspose2dOptions{.kernel = 3, .stride = 2, .padding = 1, .groups = 2}));
 EBB_SAME("nn.Embedding(5, 3)", layer_of<models::Embedding>(x[0], {{"weight", x[1]}}, 5, 3));
+EBB_GIVES("F.linear(F.embedding(i, w), w)") {
+  const Parameters params = f64();
+  models::Embedding(params, 5, 3);
+  const models::Embedding table(params.with({x[1]}), 5, 3);
+  return Tensors{matmul(table(x[0]), table.weight(), {.transpose_b = true})};
+}
 EBB_SAME("nn.LayerNorm(4)",
          layer_of<models::LayerNorm>(x[0], {{"scale", x[1]}, {"shift", x[2]}}, 4));
 EBB_SAME("nn.GroupNorm(2, 4)",
