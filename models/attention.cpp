@@ -7,59 +7,80 @@
 namespace ebb::models {
 namespace {
 
+constexpr const char* kName = "multi_head_attention";
+
 std::int64_t checked_heads(std::int64_t features, std::int64_t heads) {
-  require_size("multi_head_attention", "features", features);
-  require_size("multi_head_attention", "heads", heads);
+  require_size(kName, "features", features);
+  require_size(kName, "heads", heads);
   if (features % heads != 0)
-    ebb::detail::refuse("multi_head_attention", std::to_string(heads) + " heads do not divide " +
-                                                    std::to_string(features) + " features");
+    ebb::detail::refuse(kName, std::to_string(heads) + " heads do not divide " +
+                                   std::to_string(features) + " features");
   return heads;
 }
 
-// x [batch, length, features] as [batch, heads, length, features / heads].
-Tensor split_heads(Tensor x, std::int64_t heads) {
-  const std::int64_t batch = x.shape().dim(0), length = x.shape().dim(1),
-                     features = x.shape().dim(2);
-  // Two open sizes rule out a reshape, which can leave only one open.
-  if (batch == kOpen && length == kOpen)
-    return stack(chunk(std::move(x), static_cast<int>(heads), 2), 1);
-  return permute(reshape(std::move(x), {batch, length, heads, features / heads}), {0, 2, 1, 3});
+std::vector<Dense> input_layers(const Parameters& parameters, std::int64_t features, bool fused) {
+  if (fused) return {Dense(parameters.scope("qkv"), features, 3 * features)};
+  std::vector<Dense> layers;
+  for (const char* each : {"query", "key", "value"})
+    layers.emplace_back(parameters.scope(each), features, features);
+  return layers;
+}
+
+void require_sequences(const Tensor& x) {
+  if (x.rank() != 3)
+    ebb::detail::refuse<ShapeError>(kName, "takes x [batch, length, features]; the input is " +
+                                               Spec{x.dtype(), x.shape()}.to_string());
 }
 
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const Parameters& parameters, std::int64_t features,
                                        const MultiHeadAttentionOptions& options, CallSite site)
-    : MultiHeadAttention(ebb::detail::Declaring(parameters, site), parameters, features,
-                         options.heads) {}
+    : MultiHeadAttention(ebb::detail::Declaring(parameters, site), parameters, features, options) {}
 
 MultiHeadAttention::MultiHeadAttention(const ebb::detail::Declaring&, const Parameters& parameters,
-                                       std::int64_t features, std::int64_t heads)
+                                       std::int64_t features,
+                                       const MultiHeadAttentionOptions& options)
     : layer_(parameters.layer()),
-      heads_(checked_heads(features, heads)),
-      query_(parameters.scope("query"), features, features),
-      key_(parameters.scope("key"), features, features),
-      value_(parameters.scope("value"), features, features),
+      heads_(checked_heads(features, options.heads)),
+      inputs_(input_layers(parameters, features, options.fused_qkv)),
       output_(parameters.scope("output"), features, features) {}
+
+MultiHeadAttention::Heads MultiHeadAttention::heads_of(const Tensor& x,
+                                                       const Tensor& memory) const {
+  require_sequences(x);
+  if (inputs_.size() == 1) {
+    // One copy brings the three apart; each is a view of it.
+    const Tensor all = permute(unflatten(inputs_[0](x), 2, {3, heads_, -1}), {2, 0, 3, 1, 4});
+    const auto part = [&](std::int64_t i) { return squeeze(slice(all, i, i + 1), 0); };
+    return {part(0), part(1), part(2)};
+  }
+  require_sequences(memory);
+  const auto heads = [&](const Dense& layer, const Tensor& of) {
+    return permute(unflatten(layer(of), 2, {heads_, -1}), {0, 2, 1, 3});
+  };
+  return {heads(inputs_[0], x), heads(inputs_[1], memory), heads(inputs_[2], memory)};
+}
+
+Tensor MultiHeadAttention::attend(Heads of, const AttentionOptions& options) const {
+  Tensor heads = scaled_dot_product_attention(of.query, of.key, of.value, options);
+  of = {};
+  // [batch, heads, length, ..] as [batch, length, features]
+  return output_(ebb::detail::merge_axes(permute(std::move(heads), {0, 2, 1, 3}), 2));
+}
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const AttentionOptions& options,
                                       CallSite site) const {
-  return (*this)(x, x, options, site);
+  const ebb::detail::CallScope at(site.in(layer_));
+  return attend(heads_of(x, x), options);
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& memory,
                                       const AttentionOptions& options, CallSite site) const {
   const ebb::detail::CallScope at(site.in(layer_));
-  for (const Tensor* given : {&x, &memory})
-    if (given->rank() != 3)
-      ebb::detail::refuse<ShapeError>("multi_head_attention",
-                                      "takes x [batch, length, features]; the input is " +
-                                          Spec{given->dtype(), given->shape()}.to_string());
-  Tensor heads = scaled_dot_product_attention(split_heads(query_(x), heads_),
-                                              split_heads(key_(memory), heads_),
-                                              split_heads(value_(memory), heads_), options);
-  // [batch, heads, length, ..] as [batch, length, features]
-  return output_(ebb::detail::merge_axes(permute(std::move(heads), {0, 2, 1, 3}), 2));
+  if (inputs_.size() == 1)
+    ebb::detail::refuse(kName, "with fused_qkv attends to its own input, not to a memory");
+  return attend(heads_of(x, memory), options);
 }
 
 }  // namespace ebb::models

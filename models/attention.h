@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <vector>
 
 #include "ebb/core/ops/attention.h"
 #include "ebb/core/parameters/declaring.h"
@@ -9,6 +10,9 @@ namespace ebb::models {
 
 struct MultiHeadAttentionOptions {
   std::int64_t heads = 1;  // each of features / heads columns
+  // One product for queries, keys and values: a Dense layer "qkv" [features, 3 features] in place
+  // of the three. Such a layer attends to its own x only.
+  bool fused_qkv = false;
 };
 
 // Attention of several heads side by side (Vaswani et al. 2017): Dense layers "query", "key" and
@@ -31,17 +35,27 @@ class MultiHeadAttention {
   // parameters' dtype. The mask broadcasts to [batch, heads, length, keys]. Throws ShapeError.
   Tensor operator()(const Tensor& x, const AttentionOptions& options = {},
                     CallSite site = CallSite::here()) const;
-  // Attention of x to a memory [batch, keys, features], which gives keys and values.
+  // Attention of x to a memory [batch, keys, features], which gives keys and values. Throws Error
+  // for a fused layer.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionOptions& options = {},
                     CallSite site = CallSite::here()) const;
 
  private:
+  // [batch, heads, length, features / heads] each.
+  struct Heads {
+    Tensor query, key, value;
+  };
+
+  // Runs while the public constructor's Declaring lives.
   MultiHeadAttention(const ebb::detail::Declaring&, const Parameters& parameters,
-                     std::int64_t features, std::int64_t heads);
+                     std::int64_t features, const MultiHeadAttentionOptions& options);
+  Heads heads_of(const Tensor& x, const Tensor& memory) const;
+  Tensor attend(Heads of, const AttentionOptions& options) const;
 
   unsigned layer_;
   std::int64_t heads_;
-  Dense query_, key_, value_, output_;
+  std::vector<Dense> inputs_;  // "qkv", or "query", "key" and "value"
+  Dense output_;
 };
 
 }  // namespace ebb::models

@@ -66,6 +66,8 @@ TEST_CASE("models declare the parameters that they say", "[models]") {
       {[](auto& p) { models::MultiHeadAttention(p, 6, {.heads = 3}); },
        {"query.weight [6, 6]", "query.bias [6]", "key.weight [6, 6]", "key.bias [6]",
         "value.weight [6, 6]", "value.bias [6]", "output.weight [6, 6]", "output.bias [6]"}},
+      {[](auto& p) { models::MultiHeadAttention(p, 6, {.heads = 3, .fused_qkv = true}); },
+       {"qkv.weight [6, 18]", "qkv.bias [18]", "output.weight [6, 6]", "output.bias [6]"}},
       {[](auto& p) { models::Embedding(p, 5, 2); }, {"weight [5, 2]"}}};
   for (const Row& row : rows) {
     const Parameters parameters(Device::cpu());
@@ -212,7 +214,7 @@ TEST_CASE("layers start as He or Glorot did, a convolution as one of its groups 
     return p["weight"];
   };
   using enum Activation;
-  for (const Activation rectifier : {gelu, silu, leaky_relu, elu})
+  for (const Activation rectifier : {gelu, gelu_tanh, silu, leaky_relu, elu})
     CHECK(bit_equal(first(rectifier), first(relu)));
   for (const Activation other : {none, sigmoid, softplus})
     CHECK(bit_equal(first(other), first(tanh)));
@@ -318,6 +320,10 @@ TEST_CASE("models say what they cannot do", "[models]") {
   CHECK_ERROR_HERE(
       attention(Tensor::zeros({2, 4})), ShapeError,
       "[multi_head_attention] takes x [batch, length, features]; the input is f32[2, 4] (");
+  const models::MultiHeadAttention fused(parameters.scope("fused"), 4, {.fused_qkv = true});
+  const Tensor sequences = Tensor::zeros({1, 2, 4});
+  CHECK_ERROR_HERE(fused(sequences, sequences), Error,
+                   "[multi_head_attention] with fused_qkv attends to its own input");
   const models::Dense dense(parameters, 3, 2);
   CHECK_ERROR_HERE(models::Dense(parameters, 3, 2), Error, "");
   CHECK_ERROR_HERE(dense(Tensor::zeros({4, 5})), ShapeError, "[dense]");

@@ -31,16 +31,10 @@ EBB_SAME("attention of a query for which no key counts",
          scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3]}));
 EBB_GIVES("nn.MultiheadAttention(4, 2, batch_first=True)") {
   Parameters params(Device::cpu(), Seed{1}, DType::f64);
-  const models::MultiHeadAttention attention(params, 4, {.heads = 2});
-  const Tensors weights = chunk(x[1], 3), biases = chunk(x[2], 3);
-  set(params, {{"query.weight", transpose(weights[0])},
-               {"key.weight", transpose(weights[1])},
-               {"value.weight", transpose(weights[2])},
-               {"output.weight", transpose(x[3])},
-               {"query.bias", biases[0]},
-               {"key.bias", biases[1]},
-               {"value.bias", biases[2]},
-               {"output.bias", x[4]}});
+  models::MultiHeadAttention(params, 4, {.heads = 2, .fused_qkv = true});
+  const models::MultiHeadAttention attention(
+      params.with({transpose(x[1]), x[2], transpose(x[3]), x[4]}), 4,
+      {.heads = 2, .fused_qkv = true});
   return Tensors{attention(x[0])};
 }
 
