@@ -1,7 +1,17 @@
 #include "ebb/models/attention.h"
 
+#include <limits>
+
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/where.h"
 #include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
@@ -81,6 +91,40 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& memory,
   if (inputs_.size() == 1)
     ebb::detail::refuse(kName, "with fused_qkv attends to its own input, not to a memory");
   return attend(heads_of(x, memory), options);
+}
+
+CachedAttention MultiHeadAttention::operator()(const Tensor& x, AttentionCache cache,
+                                               const Tensor& position, CallSite site) const {
+  const ebb::detail::CallScope at(site.in(layer_));
+  Heads of = heads_of(x, x);
+  const std::int64_t steps = x.shape().dim(1);
+  const std::int64_t length = cache.keys.rank() == 4 ? cache.keys.shape().dim(2) : kOpen;
+  if (steps == kOpen || length == kOpen || position.rank() != 0)
+    ebb::detail::refuse<ShapeError>(
+        kName,
+        "takes a cache [batch, heads, length, features / heads] and a position [], no open length; "
+        "x is " +
+            x.to_string() + ", the keys are " + cache.keys.to_string() + ", the position is " +
+            position.to_string());
+  const auto count_to = [&](std::int64_t end) {
+    return cumsum(broadcast_to(fill_like(position, 1), {end}), 0, {.exclusive = true});
+  };
+  // Places of the cache, counted from x's first step.
+  const Tensor place = count_to(length) - position;
+  const Tensor is_new = unsqueeze((place >= 0) & (place < steps), 1);
+  const auto put = [&](Tensor& kept, Tensor added) {
+    if (steps > 1) added = index_select(added, clamp(place, 0, steps - 1), 2);
+    kept = where(is_new, std::move(added), std::move(kept));
+  };
+  put(cache.keys, std::move(of.key));
+  put(cache.values, std::move(of.value));
+  // The steps are 0, 1 and so on. Choosing them by their places refuses one that has none.
+  const Tensor places = cast(place, DType::f32);
+  const Tensor step = unsqueeze(index_select(places, count_to(steps) + position), 1);
+  const Tensor mask = where(places > step, -std::numeric_limits<double>::infinity(), step * 0);
+  Tensor output = attend({std::move(of.query), cache.keys, cache.values},
+                         {.mask = cast(mask, cache.keys.dtype())});
+  return {std::move(output), std::move(cache)};
 }
 
 }  // namespace ebb::models

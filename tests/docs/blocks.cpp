@@ -82,8 +82,12 @@ struct Pages {
   void decode() {
 #include "ebb_docs/coming-from_7.inc"
   }
-  void inference() {
+  void decode_with_attention(const models::MultiHeadAttention& attention, std::int64_t heads,
+                             std::int64_t width, Tensor (*next)(const Tensor&)) {
 #include "ebb_docs/coming-from_8.inc"
+  }
+  void inference() {
+#include "ebb_docs/coming-from_9.inc"
   }
 };
 
