@@ -51,13 +51,13 @@ class MultiHeadAttention {
   // for a fused layer.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionOptions& options = {},
                     CallSite site = CallSite::here()) const;
-  // Writing token by token: causal attention of a sequence's next steps x [batch, steps, features] to
-  // themselves and to the steps before, whose keys and values `cache` has. The first of x stands at
-  // `position` (i64[]). Returns the cache with x's keys and values in their places, in the memory of
-  // a given one that nobody else holds. Its length is the most that a sequence can have, and costs
-  // the same at each position: one plan of a graph serves all of them. A step behind its end is an
-  // Error on the CPU and gives NaN on a GPU. Throws ShapeError, also where steps or the cache's
-  // length are open.
+  // Writing token by token: causal attention of a sequence's next steps x [batch, steps, features]
+  // to themselves and to the steps before, whose keys and values `cache` has. The first of x stands
+  // at `position` (i64[]). Returns the cache with x's keys and values in their places, in the
+  // memory of a given one that nobody else holds. Its length is the most that a sequence can have,
+  // and costs the same at each position: one plan of a graph serves all of them. A step behind its
+  // end is an Error on the CPU and gives NaN on a GPU. Throws ShapeError, also where steps or the
+  // cache's length are open.
   CachedAttention operator()(const Tensor& x, AttentionCache cache, const Tensor& position,
                              CallSite site = CallSite::here()) const;
 

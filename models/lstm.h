@@ -12,6 +12,10 @@ struct LstmOptions {
   std::int64_t layers = 1;
   double dropout = 0;          // of the input of every layer but the first, in Phase::training
   bool bidirectional = false;  // each layer goes over its sequences backwards as well
+  // Two biases, as PyTorch has: "l.bias" and "l.recurrent_bias", both [4 hidden]. Both have the
+  // gradient of their sum, so an optimizer moves the sum by two steps, as PyTorch's does. Takes the
+  // memory of one more bias with its optimizer state, and a sum in each call.
+  bool recurrent_bias = false;
 };
 
 // The state at the start or the end of a sequence: both tensors [layers, batch, hidden], or [2
@@ -41,8 +45,8 @@ struct LstmOutput {
 
 // A stack of LSTM layers (formulas at ebb::lstm). Layer l has parameters "l.input" [in, 4 hidden],
 // "l.recurrent" [hidden, 4 hidden] and "l.bias" [4 hidden], gates in the order i, f, g, o. All
-// start uniform within 1 / sqrt(hidden), the forget gate's bias 1 above that, so that a fresh cell
-// remembers (Jozefowicz, Zaremba & Sutskever, ICML 2015). The backward direction has
+// start uniform within 1 / sqrt(hidden), the forget gate's "bias" 1 above that, so that a fresh
+// cell remembers (Jozefowicz, Zaremba & Sutskever, ICML 2015). The backward direction has
 // "l.reverse.input" and so on (Schuster & Paliwal 1997); the outputs of both directions, side by
 // side, are the next layer's input.
 class Lstm {

@@ -11,6 +11,8 @@ struct GruWeights {
   Tensor input;      // [in, 3 hidden]
   Tensor recurrent;  // [hidden, 3 hidden]
   Tensor bias;       // [4 hidden]: r, z, n, q (q is the product that r multiplies)
+  // Or PyTorch's two: `bias` [3 hidden] of x W and this one of h R, each r, z, n.
+  Tensor recurrent_bias = {};
 };
 
 // Options of gru() over whole sequences: LstmPassOptions without cells.

@@ -8,9 +8,10 @@ namespace ebb {
 
 // One layer's weights; the gates stand side by side in the order i, f, g, o.
 struct LstmWeights {
-  Tensor input;      // [in, 4 hidden]
-  Tensor recurrent;  // [hidden, 4 hidden]
-  Tensor bias;       // [4 hidden]
+  Tensor input;                // [in, 4 hidden]
+  Tensor recurrent;            // [hidden, 4 hidden]
+  Tensor bias;                 // [4 hidden]
+  Tensor recurrent_bias = {};  // [4 hidden]: added to `bias` where given, as PyTorch's bias_hh
 };
 
 // Options of lstm() over whole sequences.

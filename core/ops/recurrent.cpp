@@ -4,8 +4,10 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/recurrent_operands.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/gru.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -173,13 +175,25 @@ Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
   return apply(op, ValueInputs(values.begin(), values.end()), attributes, x.site());
 }
 
+Tensor bias_of(const LstmWeights& layer) {
+  return layer.recurrent_bias.defined() ? layer.bias + layer.recurrent_bias : layer.bias;
+}
+
+Tensor bias_of(const GruWeights& layer) {
+  if (!layer.recurrent_bias.defined()) return layer.bias;
+  const auto [r, z, n] = chunk<3>(layer.bias);
+  const auto [recurrent_r, recurrent_z, q] = chunk<3>(layer.recurrent_bias);
+  return concat({r + recurrent_r, z + recurrent_z, n, q});
+}
+
 template <class Weights>
-Tensors weights_of(std::span<const Weights> layers) {
+Tensors weights_of(std::span<const Weights> layers, CallSite site) {
+  const detail::CallSiteScope scope(site);
   Tensors weights;
   weights.reserve(3 * layers.size());
   for (const Weights& layer : layers)
-    for (const Tensor* weight : {&layer.input, &layer.recurrent, &layer.bias})
-      weights.push_back(*weight);
+    for (const Tensor& weight : {layer.input, layer.recurrent, bias_of(layer)})
+      weights.push_back(weight);
   return weights;
 }
 
@@ -250,7 +264,7 @@ LstmResult lstm(const Operand& x, const ListOf<LstmWeights>& layers,
   Tensors outputs = recurrent(lstm_op, x,
                               {.cell = RecurrentCell::lstm,
                                .states = std::move(states),
-                               .weights = weights_of<LstmWeights>(layers),
+                               .weights = weights_of<LstmWeights>(layers, x.site()),
                                .dropout = options.dropout,
                                .phase = options.phase,
                                .lengths = options.lengths});
@@ -263,15 +277,16 @@ GruResult gru(const Operand& x, const ListOf<GruWeights>& layers, const GruPassO
   Tensors outputs = recurrent(gru_op, x,
                               {.cell = RecurrentCell::gru,
                                .states = std::move(states),
-                               .weights = weights_of<GruWeights>(layers),
+                               .weights = weights_of<GruWeights>(layers, x.site()),
                                .dropout = options.dropout,
                                .phase = options.phase,
                                .lengths = options.lengths});
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
-LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights) {
+LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& given) {
   const detail::CallSiteScope scope(x.site());
+  const LstmWeights weights{given.input, given.recurrent, bias_of(given)};
   if (state.hidden.defined() != state.cell.defined())
     throw Error(detail::message("lstm_cell", "takes both states or neither", x.site()));
   const detail::CalledScope called =
@@ -281,8 +296,9 @@ LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const Lstm
   return {squeeze(result.hidden, 0), squeeze(result.cell, 0)};
 }
 
-Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights) {
+Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& given) {
   const detail::CallSiteScope scope(x.site());
+  const GruWeights weights{given.input, given.recurrent, bias_of(given)};
   const detail::CalledScope called =
       check_cell(gru_cell_function, RecurrentCell::gru, x, {&hidden}, weights);
   const GruResult result =

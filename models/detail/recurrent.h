@@ -12,9 +12,9 @@
 namespace ebb::models {
 
 // Declares "l.input" [in, columns hidden], "l.recurrent" [hidden, columns hidden] and "l.bias"
-// [4 hidden] of each layer l. With two directions, each layer's "l.reverse.input" and so on follow.
-// The matrices start uniform within 1 / sqrt(hidden); bias(bound) gives the bias's initializer.
-// Throws as the models' constructors say.
+// [4 hidden] of each layer l, or the two biases of the option. With two directions, each layer's
+// "l.reverse.input" and so on follow. The matrices start uniform within 1 / sqrt(hidden);
+// bias(bound) gives the bias's initializer. Throws as the models' constructors say.
 template <class Weights, class Options, class Bias>
 std::vector<Weights> declare_layers(const char* model, const Parameters& parameters,
                                     std::int64_t in, const Options& options, std::int64_t columns,
@@ -41,7 +41,10 @@ std::vector<Weights> declare_layers(const char* model, const Parameters& paramet
                          initializers::uniform(-bound, bound)),
         .recurrent =
             declare("recurrent", {hidden, columns * hidden}, initializers::uniform(-bound, bound)),
-        .bias = declare("bias", {4 * hidden}, bias(bound)),
+        .bias = declare("bias", {(options.recurrent_bias ? columns : 4) * hidden}, bias(bound)),
+        .recurrent_bias = options.recurrent_bias ? declare("recurrent_bias", {columns * hidden},
+                                                           initializers::uniform(-bound, bound))
+                                                 : Tensor(),
     });
   }
   return layers;

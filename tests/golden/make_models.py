@@ -20,7 +20,6 @@ are those before each step.
   norms: x and y [12, 6, 5]; BatchNorm1d(6), GroupNorm(3, 6), LayerNorm(5), with tanh between; mean squared
         error. "output" and "gradient.x" of the first step, of a running statistic S: S and "after.S";
         "evaluated": the output after all steps, by the running statistics
-PyTorch's LSTM has two biases that are added. The second is zero here and stays so: ebb has one.
 """
 
 import os
@@ -94,13 +93,11 @@ def lstm(dtype):
         module.to(dtype)
     parameters = {}
     for i in range(2):
-        second = getattr(layer, f"bias_hh_l{i}")
-        second.data.zero_()
-        second.requires_grad_(False)
         parameters |= {
             f"lstm.{i}.input": getattr(layer, f"weight_ih_l{i}"),
             f"lstm.{i}.recurrent": getattr(layer, f"weight_hh_l{i}"),
             f"lstm.{i}.bias": getattr(layer, f"bias_ih_l{i}"),
+            f"lstm.{i}.recurrent_bias": getattr(layer, f"bias_hh_l{i}"),
         }
     parameters |= {"head.weight": head.weight, "head.bias": head.bias}
 

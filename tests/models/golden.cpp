@@ -33,7 +33,7 @@ struct MlpProblem {
 struct LstmProblem {
   static constexpr const char* kFile = "lstm";
   explicit LstmProblem(const Parameters& parameters)
-      : lstm(parameters.scope("lstm"), 3, {.hidden = 8, .layers = 2}),
+      : lstm(parameters.scope("lstm"), 3, {.hidden = 8, .layers = 2, .recurrent_bias = true}),
         head(parameters.scope("head"), 8, 1) {}
 
   std::vector<std::string> outputs() const { return {"sequence", "hidden", "cell", "prediction"}; }

@@ -45,6 +45,12 @@ TEST_CASE("models declare the parameters that they say", "[models]") {
       {[](auto& p) { models::Lstm(p, 3, {.hidden = 2, .layers = 2}); },
        {"0.input [3, 8]", "0.recurrent [2, 8]", "0.bias [8]", "1.input [2, 8]",
         "1.recurrent [2, 8]", "1.bias [8]"}},
+      {[](auto& p) {
+         models::Gru(p, 3, {.hidden = 2, .bidirectional = true, .recurrent_bias = true});
+       },
+       {"0.input [3, 6]", "0.recurrent [2, 6]", "0.bias [6]", "0.recurrent_bias [6]",
+        "0.reverse.input [3, 6]", "0.reverse.recurrent [2, 6]", "0.reverse.bias [6]",
+        "0.reverse.recurrent_bias [6]"}},
       {[](auto& p) { models::Forecaster(p, 1, {.hidden = 2}); },
        {"lstm.0.input [1, 8]", "lstm.0.recurrent [2, 8]", "lstm.0.bias [8]", "head.weight [2, 1]",
         "head.bias [1]"}},

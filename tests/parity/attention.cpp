@@ -6,16 +6,13 @@ namespace {
 
 // Weights of a PyTorch layer, from its weight_ih, weight_hh, bias_ih and bias_hh.
 LstmWeights layer(const Tensors& x, std::size_t first) {
-  return {transpose(x[first]), transpose(x[first + 1]), x[first + 2] + x[first + 3]};
+  return {transpose(x[first]), transpose(x[first + 1]), x[first + 2], x[first + 3]};
 }
 
 Tensors all(const LstmResult& result) { return {result.sequence, result.hidden, result.cell}; }
 
-// Weights of a PyTorch GRU. Its two biases are added but for the last third, which stays apart.
 GruWeights gru_layer(const Tensors& x, std::size_t first) {
-  const Tensors of_x = split(x[first + 2], {4, 2}), of_h = split(x[first + 3], {4, 2});
-  return {transpose(x[first]), transpose(x[first + 1]),
-          concat({of_x[0] + of_h[0], of_x[1], of_h[1]})};
+  return {transpose(x[first]), transpose(x[first + 1]), x[first + 2], x[first + 3]};
 }
 
 }  // namespace
@@ -44,14 +41,16 @@ EBB_GIVES("nn.LSTM(3, 2, num_layers=2)") {
 }
 EBB_GIVES("nn.LSTM(3, 2, bidirectional=True)") {
   Parameters params(Device::cpu(), Seed{1}, DType::f64);
-  const models::Lstm model(params, 3, {.hidden = 2, .bidirectional = true});
+  const models::Lstm model(params, 3, {.hidden = 2, .bidirectional = true, .recurrent_bias = true});
   const LstmWeights there = layer(x, 1), back = layer(x, 5);
   set(params, {{"0.input", there.input},
                {"0.recurrent", there.recurrent},
                {"0.bias", there.bias},
+               {"0.recurrent_bias", there.recurrent_bias},
                {"0.reverse.input", back.input},
                {"0.reverse.recurrent", back.recurrent},
-               {"0.reverse.bias", back.bias}});
+               {"0.reverse.bias", back.bias},
+               {"0.reverse.recurrent_bias", back.recurrent_bias}});
   const models::LstmOutput out = model(x[0]);
   return Tensors{out.sequence, out.hidden, out.cell};
 }
@@ -59,7 +58,13 @@ EBB_GIVES("nn.utils.rnn.pack_padded_sequence(x, [4, 2])") {
   return all(lstm(x[0], std::array{layer(x, 1)}, {.lengths = Tensor::from({4, 2})}));
 }
 EBB_GIVES("nn.GRU(3, 2, batch_first=True)") {
-  const GruResult result = gru(x[0], std::array{gru_layer(x, 1)});
+  const models::GruOptions options{.hidden = 2, .recurrent_bias = true};
+  const Parameters params = f64();
+  models::Gru(params, 3, options);
+  const GruWeights of = gru_layer(x, 1);
+  const models::Gru model(params.with({of.input, of.recurrent, of.bias, of.recurrent_bias}), 3,
+                          options);
+  const models::GruOutput result = model(x[0]);
   return Tensors{result.sequence, result.hidden};
 }
 EBB_SAME("nn.GRUCell(3, 2)", gru_cell(x[0], x[1], gru_layer(x, 2)));
