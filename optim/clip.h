@@ -13,6 +13,9 @@ namespace ebb::optim {
 // Accumulator clips the mean gradient, once per update. Norms are computed in double. A NaN norm
 // makes every gradient that it scales NaN; an infinite norm makes finite gradients 0 and infinite
 // ones NaN.
+//
+// The norm that `global_norm` has found in the last update, before clipping, is a slot beside the
+// count of steps, params["adam/gradient_norm"], f64[]. In a graph it is fetched beside the step.
 struct Clip {
   // Makes the caller name the limit: {.clip = 1} does not compile.
   struct ByName {

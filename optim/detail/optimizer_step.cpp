@@ -166,6 +166,8 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
   for (const SlotBeside& slot : beside) require_state(optimizer.rule().name(), slot.dtype, fused_);
   if (sums) require_state("accumulator", *sums, true);
   std::vector<SlotRequest> counts = {{key + "/step", {DType::i64, {}}}};
+  if (optimizer.clip().global_norm > 0)
+    counts.push_back({key + "/gradient_norm", {DType::f64, {}}});
   if (sums) {
     beside.push_back({sum_name(optimizer, parameters), *sums});
     counts.push_back({key + "/samples", {DType::i64, {}}});
@@ -313,10 +315,12 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {
   std::optional<ebb::detail::TapeModeScope> no_history;
   if (!parameters_.is_symbolic()) no_history.emplace(ebb::detail::without_history());
   const Clip& clip = optimizer_.clip();
-  std::vector<Tensor> updates;
-  updates.reserve(1 + size() + new_values_.size());
   Tensor scale = clip_work_;
   if (fused_ && clip.global_norm > 0) scale = scale_of(scale, gate_, clip.global_norm, gradients);
+  if (clip.global_norm > 0)
+    new_values_.push_back({gradient_norm(), reshape(slice(scale, 1, 2), {})});
+  std::vector<Tensor> updates;
+  updates.reserve(1 + size() + new_values_.size());
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
   for (const bool decays : {true, false})  // a GPU merges neighbours of one kind
     for (std::size_t i = 0; fused_ && i < size(); ++i) {

@@ -114,6 +114,7 @@ class OptimizerStep {
     return {slots_.data() + i * per_target_, optimizer_.rule().slots().size()};
   }
   const Tensor& count_of_steps() const noexcept { return slots_[targets_.size() * per_target_]; }
+  const Tensor& gradient_norm() const noexcept { return (&count_of_steps())[1]; }
   void apply_rule(const std::function<Tensor(std::size_t)>& gradient);
   void check(const RuleResult& result, std::size_t i) const;
   // Throws for state of a dtype that cannot be beside the parameters; `in_kernel` says that a
@@ -127,7 +128,7 @@ class OptimizerStep {
   const FusedRule* const fused_;  // null for a user's rule
   const std::size_t slots_before_;
   std::size_t per_target_ = 0;
-  Tensors slots_;  // per target, then the count of steps, the count of samples
+  Tensors slots_;  // per target, then the count of steps, the norm, the count of samples
   Gate gate_;
   Tensor rate_;
   Tensor clip_work_;               // work memory of clipping by a norm

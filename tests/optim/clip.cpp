@@ -89,6 +89,30 @@ TEST_CASE("an optimizer clips gradients as the functions do", "[optim][clip]") {
       }
 }
 
+TEST_CASE("the norm that clipping finds is a slot, in all modes", "[optim][clip]") {
+  const auto kind = GENERATE(InMode::eager, InMode::graph, InMode::compiled);
+  const std::size_t rule = GENERATE(0, 3);  // in a kernel, and of one's own
+  const bool accumulates = GENERATE(false, true);
+  CAPTURE(kind, rule, accumulates);
+  const optim::Optimizer optimizer = optimizers({.global_norm = 1})[rule];
+  const optim::Accumulator accumulator(optimizer, {.samples = 2});
+  InMode mode(kind, DType::f64);
+  const Parameters& p = mode.parameters;
+  p.declare("x", {2}, initializers::zeros());
+  const auto step = mode.function({{DType::f64, {1, 2}}}, [&](const Tensors& in) {
+    const Tensor loss = sum(p["x"] * in[0]);
+    const Tensor made =
+        accumulates ? accumulator.minimize(loss, p, rows(in[0])) : optimizer.minimize(loss, p);
+    return Tensors{made, p[optimizer.rule().name() + std::string("/gradient_norm")]};
+  });
+  const auto norm = [&](double a, double b) {
+    return step({Tensor::from({{a, b}})})[1].item<double>();
+  };
+  CHECK(norm(3, 4) == (accumulates ? 0 : 5));
+  CHECK(norm(3, -4) == (accumulates ? 3 : 5));  // of the mean gradient
+  CHECK(norm(6, 8) == (accumulates ? 3 : 10));
+}
+
 TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][clip]") {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     const Parameters p(Device::cpu(), Seed{1}, dtype);
@@ -180,7 +204,7 @@ TEST_CASE("clipping to a norm takes 4 KiB while a step is made, and no copy of a
   const std::size_t without = peak({});
   CHECK(peak({.value = 1}) == without);
   CHECK(peak({.norm = 1}) == without + 4096);
-  CHECK(peak({.global_norm = 1}) == without + 4096);
+  CHECK(peak({.global_norm = 1}) == without + 4096 + 512);  // and the slot of the norm
 }
 
 TEST_CASE("limits are finite, not negative, and one at a time", "[optim][clip]") {
