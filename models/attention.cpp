@@ -111,9 +111,10 @@ CachedAttention MultiHeadAttention::operator()(const Tensor& x, AttentionCache c
   };
   // Places of the cache, counted from x's first step.
   const Tensor place = count_to(length) - position;
-  const Tensor is_new = unsqueeze((place >= 0) & (place < steps), 1);
+  const Tensor nearest = clamp(place, 0, steps - 1);  // step of x
+  const Tensor is_new = unsqueeze(equal(place, nearest), 1);
   const auto put = [&](Tensor& kept, Tensor added) {
-    if (steps > 1) added = index_select(added, clamp(place, 0, steps - 1), 2);
+    if (steps > 1) added = index_select(added, nearest, 2);
     kept = where(is_new, std::move(added), std::move(kept));
   };
   put(cache.keys, std::move(of.key));
