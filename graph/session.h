@@ -12,6 +12,7 @@
 #include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/core/parameters/torch_weights.h"
 #include "ebb/graph/graph.h"
 
 namespace ebb {
@@ -166,6 +167,9 @@ class Session {
   // Nothing else changes.
   void restore(const std::string& file, const Parameters& parameters,
                const RestoreOptions& options = {}, CallSite site = CallSite::here());
+  // Sets parameters and states of a set or scope to a state_dict of PyTorch's: ebb::load_torch.
+  void load_torch(const Parameters& parameters, const std::string& file,
+                  const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
 
   memory::Breakdown memory() const;
   // Statistics of the session's pool.

@@ -204,4 +204,12 @@ void Session::restore(const std::string& file, const Parameters& parameters,
   open->restore(open, file, &parameters, options.slots, nullptr);
 }
 
+void Session::load_torch(const Parameters& parameters, const std::string& file,
+                         const std::vector<TorchRule>& rules, CallSite site) {
+  const Impl::OpenVariables open(impl_, site);
+  open->variable_indices(parameters, "load_torch");
+  for (const auto& [name, value] : torch_weights(parameters, file, rules, site))
+    open->variables.write(open->variable_index(parameters[name], "load_torch"), value);
+}
+
 }  // namespace ebb

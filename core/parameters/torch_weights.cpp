@@ -1,9 +1,11 @@
 #include "ebb/core/parameters/torch_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
@@ -17,116 +19,166 @@ namespace ebb {
 
 namespace {
 
-using detail::in_double_quotes;
 using Entry = safetensors::File::Entry;
+using Texts = std::vector<std::string>;
 
-// Source of a parameter's values in the file.
-struct Source {
-  std::vector<std::string> names;  // in the file; values are summed
+// Names are paths here, each with a dot before it: ".encoder.lstm". The whole is an empty path.
+std::string path_of(const std::string& name) { return name.empty() ? name : '.' + name; }
+std::string name_of(const std::string& path) { return path.empty() ? path : path.substr(1); }
+
+// Matches the first names of a path. Appends to `stars` what each '*' of the pattern stands for.
+// Returns the rest of the path; nothing if it does not match.
+std::optional<std::string> rest_of(std::string_view path, std::string_view pattern, Texts& stars) {
+  if (pattern.empty())
+    return path.empty() || path[0] == '.' ? std::optional(std::string(path)) : std::nullopt;
+  if (pattern[0] != '*') {
+    if (path.empty() || path[0] != pattern[0]) return {};
+    return rest_of(path.substr(1), pattern.substr(1), stars);
+  }
+  for (std::size_t size = 1; size <= path.size() && path[size - 1] != '.'; ++size) {
+    stars.emplace_back(path.substr(0, size));
+    if (auto rest = rest_of(path.substr(size), pattern.substr(1), stars)) return rest;
+    stars.pop_back();
+  }
+  return {};
+}
+
+std::string fill_in(std::string_view pattern, const Texts& stars) {
+  std::string text;
+  auto star = stars.begin();
+  for (const char c : pattern)
+    if (c == '*')
+      text += *star++;
+    else
+      text += c;
+  return text;
+}
+
+// A parameter's name at the end of a path, the tensor of PyTorch's that it is, and one that is
+// added to it.
+struct Renaming {
+  const char* here;
+  const char* torch;
   bool is_transposed = false;
-  bool may_lack = false;  // a bias: zero if the file has none
-  int third = -1;         // third to take along the first axis; -1: all of it
-  // A GRU's bias, of three gates: n of the input and n of the recurrence stay apart.
-  bool is_gru_bias = false;
+  const char* added = nullptr;
+};
+constexpr Renaming kRenamings[] = {
+    {".scale", ".weight"},
+    {".shift", ".bias"},
+    {".running_variance", ".running_var"},
+    {".*.input", ".weight_ih_l*", true},
+    {".*.recurrent", ".weight_hh_l*", true},
+    {".*.bias", ".bias_ih_l*", false, ".bias_hh_l*"},
+    {".*.reverse.input", ".weight_ih_l*_reverse", true},
+    {".*.reverse.recurrent", ".weight_hh_l*_reverse", true},
+    {".*.reverse.bias", ".bias_ih_l*_reverse", false, ".bias_hh_l*_reverse"},
+    {".qkv.weight", ".in_proj_weight", true},
+    {".qkv.bias", ".in_proj_bias"},
+    {".output.weight", ".out_proj.weight", true},
+    {".output.bias", ".out_proj.bias"},
+};
+constexpr std::array kThirds = {"query", "key", "value"};  // of "qkv"
 
-  // Whether it is one tensor of the file, unchanged.
-  bool is_plain() const noexcept { return names.size() == 1 && !is_transposed && third < 0; }
+// Equal parts of the columns of a tensor, the elements along its last axis.
+struct Part {
+  int first = 0, of = 1;
 };
 
-std::string below(const std::string& prefix, const std::string& name) {
-  return prefix.empty() ? name : prefix + '.' + name;
-}
+// Columns of a parameter, read from a tensor of the file: `parts` parts from `from` on.
+struct Piece {
+  const Entry* entry;
+  bool is_transposed = false;
+  Part from = {}, to = {};
+  int parts = 1;
+  bool is_by_shape = false;  // transposed if only that fits
 
-// The name within a scope; nothing if it is not in that scope.
-std::optional<std::string> name_in(const std::string& scope, const std::string& name) {
-  if (scope.empty()) return name;
-  if (!name.starts_with(scope + '.')) return {};
-  return name.substr(scope.size() + 1);
-}
-
-// Source of a parameter of the layer; nothing if the layer has no parameter of that name.
-std::optional<Source> source_of(const TorchRule& rule, const std::string& name) {
-  const auto in_torch = [&](const std::string& of) { return below(rule.torch, of); };
-  switch (rule.layer) {
-    case TorchLayer::linear:
-      if (name == "weight") return Source{{in_torch(name)}, true};
-      if (name == "bias") return Source{{in_torch(name)}, false, true};
-      return {};
-    case TorchLayer::lstm:
-    case TorchLayer::gru: {
-      const std::size_t dot = name.find('.');
-      if (dot == name.npos) return {};
-      std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
-      if (const auto backward = name_in("reverse", part)) {
-        layer += "_reverse";
-        part = *backward;
-      }
-      if (part == "input") return Source{{in_torch("weight_ih" + layer)}, true};
-      if (part == "recurrent") return Source{{in_torch("weight_hh" + layer)}, true};
-      if (part == "bias")
-        return Source{{in_torch("bias_ih" + layer), in_torch("bias_hh" + layer)},
-                      false,
-                      true,
-                      -1,
-                      rule.layer == TorchLayer::gru};
-      return {};
+  // Whether the entry can be converted to its part of a parameter of this spec.
+  bool fits(const Spec& spec) const {
+    Shape shape = entry->spec.shape;
+    if (is_transposed) {
+      if (shape.rank() != 2) return false;
+      shape = {shape.dim(1), shape.dim(0)};
     }
-    case TorchLayer::norm:
-      if (name == "scale") return Source{{in_torch("weight")}};
-      if (name == "shift") return Source{{in_torch("bias")}, false, true};
-      if (name == "running_mean") return Source{{in_torch("running_mean")}};
-      if (name == "running_variance") return Source{{in_torch("running_var")}};
-      return {};
-    case TorchLayer::attention: {
-      if (name == "output.weight") return Source{{in_torch("out_proj.weight")}, true};
-      if (name == "output.bias") return Source{{in_torch("out_proj.bias")}, false, true};
-      int third = 0;
-      for (const std::string of : {"query", "key", "value"}) {
-        if (name == of + ".weight") return Source{{in_torch("in_proj_weight")}, true, false, third};
-        if (name == of + ".bias") return Source{{in_torch("in_proj_bias")}, false, true, third};
-        ++third;
-      }
-      return {};
+    if (from.of != to.of) {
+      if (shape.rank() == 0 || shape.dim(-1) % from.of != 0) return false;
+      shape.set(-1, shape.dim(-1) / from.of * to.of);
     }
-    case TorchLayer::unchanged:
-      break;
+    return shape == spec.shape && is_floating(entry->spec.dtype) && is_floating(spec.dtype);
   }
-  return Source{{in_torch(name)}};
-}
-
-// Whether a file's [3 hidden] can be part of a [4 hidden] here.
-bool is_gru_bias(const Shape& shape, const Shape& made) {
-  return shape.rank() == 1 && made.rank() == 1 && made.dim(0) % 4 == 0 &&
-         shape.dim(0) == made.dim(0) / 4 * 3;
-}
-
-// Shape of a tensor after conversion; nothing if it cannot be converted.
-std::optional<Shape> shape_here(Shape shape, const Source& source) {
-  if (source.third >= 0) {
-    if (shape.rank() == 0 || shape.dim(0) % 3 != 0) return {};
-    shape.set(0, shape.dim(0) / 3);
+  // Whether its values are the parameter's, bit for bit.
+  bool is_whole(const Spec& spec) const {
+    return entry->spec == spec && !is_transposed && from.of == 1 && to.of == 1;
   }
-  if (!source.is_transposed) return shape;
-  if (shape.rank() != 2) return {};
-  return Shape{shape.dim(1), shape.dim(0)};
-}
+};
+using Pieces = std::vector<Piece>;  // values of pieces at one place are added up
+
+// A parameter, and what it is read from.
+struct Found {
+  std::string name;
+  Spec spec;
+  std::vector<Pieces> sources = {};  // equal ones, if it is tied
+  bool fits = true;
+  std::string from = {};  // for people
+};
 
 class Reader {
  public:
   Reader(const Parameters& parameters, const std::string& name, const std::vector<TorchRule>& rules)
-      : name_(name), file_(name), rules_(rules) {
+      : file_(name), rules_(rules) {
+    for (const TorchRule& rule : rules)
+      if (rule.layer != TorchLayer::ignored &&
+          std::ranges::count(rule.torch, '*') != std::ranges::count(rule.ebb, '*'))
+        detail::refuse("load_torch", "the rule from \"" + rule.torch + "\" to \"" + rule.ebb +
+                                         "\" has another number of '*' on either side");
     for (const auto* list : {&parameters.entries(), &parameters.states()})
       for (const Parameters::Entry& entry : *list)
-        find(entry.name.substr(parameters.prefix().size()), entry.tensor.impl()->spec);
-    find_unread();
-    if (problems_.empty()) return;
-    std::string text = name_ + " does not fit: ";
+        found_.push_back(find({entry.local(), entry.tensor.impl()->spec}));
+    for (Found& found : found_)
+      if (found.sources.empty()) try_zeros(found);
+  }
+
+  // Each parameter with what it is read from, then what is left of the file.
+  std::string mapping() const {
+    Texts left;
+    std::size_t width = 0;
+    for (const Found& found : found_) {
+      left.push_back(found.name + ' ' + found.spec.to_string());
+      width = std::max(width, left.back().size());
+    }
+    std::string text;
+    for (std::size_t i = 0; i < found_.size(); ++i)
+      text += left[i] + std::string(width - left[i].size() + 1, ' ') + found_[i].from + '\n';
+    for (const Entry& entry : file_.entries())
+      if (!read_.contains(entry.name))
+        text += "left over: " + entry.name + ' ' + entry.spec.to_string() +
+                (has_no_place(entry) ? ", which a rule names"
+                 : is_ignored(entry) ? ", ignored"
+                                     : "") +
+                '\n';
+    return text;
+  }
+
+  void require_fit(const std::string& file) const {
+    Texts problems;
+    for (const Found& found : found_)
+      if (!found.fits)
+        problems.push_back('"' + found.name + "\" " + found.spec.to_string() + ' ' + found.from);
+    for (const Entry& entry : file_.entries())
+      if (has_no_place(entry))
+        problems.push_back('"' + entry.name + "\" " + entry.spec.to_string() +
+                           " in the file has no place here");
+    if (problems.empty()) return;
+    std::string text = file + " does not fit: ";
     constexpr std::size_t most = 12;
-    for (std::size_t i = 0; i < std::min(problems_.size(), most); ++i)
-      text += (i ? "; " : "") + problems_[i];
-    if (problems_.size() > most)
-      text += "; and " + std::to_string(problems_.size() - most) + " more";
-    detail::refuse<FileError>("load_torch", text + ". The file has " + contents());
+    for (std::size_t i = 0; i < std::min(problems.size(), most); ++i)
+      text += (i ? "; " : "") + problems[i];
+    if (problems.size() > most) text += "; and " + std::to_string(problems.size() - most) + " more";
+    Texts names;
+    for (const Entry& entry : file_.entries())
+      names.push_back('"' + entry.name + "\" " + entry.spec.to_string());
+    detail::refuse<FileError>(
+        "load_torch", text + ". The file has " +
+                          (names.empty() ? "nothing" : detail::nearest(problems[0], names)));
   }
 
   std::map<std::string, Tensor> read() const {
@@ -141,125 +193,224 @@ class Reader {
   }
 
  private:
-  // A parameter and the tensors that it is read from; with none it becomes zero.
-  struct Found {
-    std::string name;
-    Spec spec;
-    Source source;
-    std::vector<const Entry*> from = {};
-  };
-
-  void find(const std::string& name, const Spec& spec) {
-    const TorchRule* rule = nullptr;
-    for (const TorchRule& candidate : rules_)
-      if (name_in(candidate.ebb, name) && (!rule || candidate.ebb.size() > rule->ebb.size()))
-        rule = &candidate;
-    const std::string here = in_double_quotes(name) + ", which is " + spec.to_string() + " here,";
-    if (!rule) return problems_.push_back(here + " has no rule");
-    const std::optional<Source> source = source_of(*rule, *name_in(rule->ebb, name));
-    if (!source) return problems_.push_back(here + " is no parameter of such a layer");
-    Found found{name, spec, *source};
-    for (const std::string& wanted : source->names) {
-      const Entry* entry = file_.find(wanted);
-      if (!entry && source->may_lack) continue;
-      if (!entry) {
-        problems_.push_back(here + " has no " + in_double_quotes(wanted) + " to be read from");
-        return;
-      }
-      read_.insert(wanted);
-      const bool fits = source->is_gru_bias ? is_gru_bias(entry->spec.shape, spec.shape)
-                                            : shape_here(entry->spec.shape, *source) == spec.shape;
-      const bool converts = is_floating(entry->spec.dtype) && is_floating(spec.dtype);
-      const bool copies = entry->spec.dtype == spec.dtype && source->is_plain();
-      if (!fits || !(converts || copies)) {
-        problems_.push_back(here + " would be read from " +
-                            (source->third >= 0 ? "a third of " : "") + in_double_quotes(wanted) +
-                            ", " + entry->spec.to_string() +
-                            (source->is_transposed ? " before it is transposed" : ""));
-        return;
-      }
-      found.from.push_back(entry);
+  // Tensors of the file that the rules give for a path here, one for each rule of the same rank.
+  // Adds to `lacking` the names that the file lacks.
+  std::vector<Pieces> sources(const std::string& path, const Spec& spec, Texts& lacking) const {
+    struct Match {
+      const TorchRule* rule;
+      std::string module, rest;  // in the file
+    };
+    std::vector<Match> matches;
+    std::pair<std::ptrdiff_t, std::ptrdiff_t> best;
+    for (const TorchRule& rule : rules_) {
+      Texts stars;
+      const std::string scope = path_of(rule.ebb);
+      const auto rest = rest_of(path, scope, stars);
+      if (!rest || rule.layer == TorchLayer::ignored) continue;
+      const std::pair rank{std::ranges::count(scope, '.'), -std::ranges::count(scope, '*')};
+      if (!matches.empty() && rank < best) continue;
+      if (rank != best) matches.clear();
+      best = rank;
+      matches.push_back({&rule, fill_in(path_of(rule.torch), stars), *rest});
     }
-    found_.push_back(std::move(found));
+    std::vector<Pieces> all;
+    for (const auto& [rule, module, rest] : matches)
+      if (Pieces pieces = find(*rule, module, rest, spec, lacking); !pieces.empty())
+        all.push_back(std::move(pieces));
+    return all;
   }
 
-  // Reports tensors in modules of the rules that nobody reads.
-  void find_unread() {
-    for (const Entry& entry : file_.entries()) {
-      if (read_.contains(entry.name) || entry.name.ends_with("num_batches_tracked")) continue;
-      if (std::any_of(rules_.begin(), rules_.end(), [&](const TorchRule& rule) {
-            return name_in(rule.torch, entry.name).has_value();
-          }))
-        problems_.push_back(in_double_quotes(entry.name) + ", " + entry.spec.to_string() +
-                            " in the file, has no place here");
+  Pieces find(const TorchRule& rule, const std::string& module, const std::string& rest,
+              const Spec& spec, Texts& lacking) const {
+    if (const Entry* entry = file_.find(name_of(module + rest))) {
+      const bool is_matrix =
+          entry->spec.shape.rank() == 2 && (rest.empty() || rest.ends_with(".weight"));
+      return {{.entry = entry,
+               .is_transposed = is_matrix && rule.layer == TorchLayer::linear,
+               .is_by_shape = is_matrix && rule.layer == TorchLayer::by_shape}};
     }
+    lacking.push_back(name_of(module + rest));
+    for (const Renaming& renaming : kRenamings)
+      for (std::size_t at = rest.find('.'); at != rest.npos; at = rest.find('.', at + 1)) {
+        Texts stars;
+        if (rest_of(std::string_view(rest).substr(at), renaming.here, stars) != "") continue;
+        const auto named = [&](const char* torch) {
+          return name_of(module + rest.substr(0, at) + fill_in(torch, stars));
+        };
+        const Entry* const entry = file_.find(named(renaming.torch));
+        if (!entry && !renaming.added) lacking.push_back(named(renaming.torch));
+        if (!entry) continue;
+        const Entry* const added = renaming.added ? file_.find(named(renaming.added)) : nullptr;
+        if (!added) return {{entry, renaming.is_transposed}};
+        if (entry->spec.shape == spec.shape) return {{entry}, {added}};
+        // A GRU's: its gates r, z and n are r, z, n of the input and n of the recurrence here.
+        return {{entry, false, {0, 3}, {0, 4}, 3},
+                {added, false, {0, 3}, {0, 4}, 2},
+                {added, false, {2, 3}, {3, 4}}};
+      }
+    return {};
   }
 
-  std::string contents() const {
-    std::vector<std::string> names;
-    for (const Entry& entry : file_.entries())
-      names.push_back(in_double_quotes(entry.name) + " " + entry.spec.to_string());
-    return names.empty() ? "nothing" : detail::nearest(problems_.front(), std::move(names));
+  Found find(Found found) {
+    const std::string path = path_of(found.name);
+    Texts lacking;
+    found.sources = sources(path, found.spec, lacking);
+    const std::size_t leaf = path.rfind('.'), dot = path.rfind('.', leaf - 1);
+    if (found.sources.empty() && leaf != 0) {
+      const std::string layer = path.substr(dot + 1, leaf - dot - 1);
+      const auto beside = [&](const std::string& other) {
+        return sources(path.substr(0, dot + 1) + other + path.substr(leaf), found.spec, lacking);
+      };
+      Pieces whole;
+      for (int i = 0; i < 3; ++i) {
+        const char* const third = kThirds[static_cast<std::size_t>(i)];
+        if (layer == third)
+          for (Pieces& pieces : found.sources = beside("qkv")) pieces[0].from = {i, 3};
+        if (layer == "qkv")
+          for (Pieces& pieces : beside(third)) {
+            pieces[0].to = {i, 3};
+            whole.push_back(pieces[0]);
+          }
+      }
+      if (whole.size() == 3) found.sources = {whole};
+    }
+    bool is_ambiguous = false;
+    for (Pieces& pieces : found.sources)
+      for (Piece& piece : pieces) {
+        read_.insert(piece.entry->name);
+        bool fits = piece.fits(found.spec) || (pieces.size() == 1 && piece.is_whole(found.spec));
+        if (piece.is_by_shape) {
+          piece.is_transposed = true;
+          const bool fits_transposed = piece.fits(found.spec);
+          is_ambiguous |= fits && fits_transposed;
+          piece.is_transposed = !fits && fits_transposed;
+          fits |= fits_transposed;
+        }
+        found.fits &= fits;
+      }
+    found.from = (found.fits ? "is " : "cannot be ") + describe(found.sources);
+    if (is_ambiguous)
+      found.from += " or that transposed, so its rule must say TorchLayer::linear or unchanged";
+    found.fits &= !is_ambiguous && !found.sources.empty();
+    if (!found.sources.empty()) return found;
+    found.from = lacking.empty() ? "has no rule" : "has no ";
+    for (const std::string& name : lacking)
+      found.from += (name == lacking[0] ? "\"" : " or \"") + name + '"';
+    return found;
+  }
+
+  static std::string describe(const std::vector<Pieces>& sources) {
+    std::string text;
+    for (const Pieces& pieces : sources) {
+      text += text.empty() ? "" : ", tied to ";
+      const Entry* last = nullptr;
+      for (const Piece& piece : pieces) {
+        if (piece.entry == last) continue;
+        if (last) text += piece.to.of == 3 ? " beside " : " + ";
+        if (piece.from.of == 3 && piece.to.of == 1) text += "a third of ";
+        last = piece.entry;
+        text += '"' + last->name + "\" " + last->spec.to_string();
+        if (piece.is_transposed) text += " transposed";
+      }
+    }
+    return text;
+  }
+
+  // A bias that the file lacks is zero, if the file has other parameters of its layer.
+  void try_zeros(Found& found) const {
+    const std::size_t leaf = found.name.rfind('.') + 1;
+    if (!found.name.ends_with("bias") && found.name.substr(leaf) != "shift") return;
+    found.fits = std::ranges::any_of(found_, [&](const Found& other) {
+      return !other.sources.empty() && other.name.starts_with(found.name.substr(0, leaf));
+    });
+    if (found.fits) found.from += " and is zero";
+  }
+
+  bool is_named(const Entry& entry, bool ignored) const {
+    return std::ranges::any_of(rules_, [&](const TorchRule& rule) {
+      Texts stars;
+      return (rule.layer == TorchLayer::ignored) == ignored &&
+             rest_of(path_of(entry.name), path_of(rule.torch), stars);
+    });
+  }
+  bool is_ignored(const Entry& entry) const {
+    return entry.name.ends_with("num_batches_tracked") || is_named(entry, true);
+  }
+  // Whether a rule names the tensor's module, and nobody reads the tensor.
+  bool has_no_place(const Entry& entry) const {
+    return !read_.contains(entry.name) && !is_ignored(entry) && is_named(entry, false);
   }
 
   void read(const Found& found, void* to) const {
-    if (found.from.empty()) {
-      std::memset(to, 0, found.spec.bytes());
-      return;
+    if (found.sources.empty()) std::memset(to, 0, found.spec.bytes());
+    for (const Pieces& pieces : found.sources) {
+      if (&pieces == &found.sources.front()) {
+        read(pieces, found.spec, to);
+        continue;
+      }
+      std::vector<std::byte> other(found.spec.bytes());
+      read(pieces, found.spec, other.data());
+      if (std::memcmp(other.data(), to, other.size()) != 0)
+        detail::refuse<FileError>("load_torch",
+                                  '"' + found.name + "\" " + found.from + ", whose values differ");
     }
-    const Entry& first = *found.from.front();
-    const bool as_it_is =
-        found.from.size() == 1 && first.spec == found.spec && !found.source.is_transposed;
-    if (as_it_is) return file_.read(first.name, to);
+  }
+
+  void read(const Pieces& pieces, const Spec& spec, void* to) const {
+    if (pieces[0].is_whole(spec) && pieces.size() == 1)
+      return file_.read(pieces[0].entry->name, to);
     // Sum in f64, so that it is rounded once. Start from -0: -0 + v is v, even for v = -0.
-    std::vector<double> sum(static_cast<std::size_t>(found.spec.shape.elements()), -0.);
-    std::vector<std::byte> bytes;
-    for (const Entry* entry : found.from) {
-      bytes.resize(entry->spec.bytes());
-      file_.read(entry->name, bytes.data());
-      with_type_of(entry->spec.dtype, [&]<class T>(T) {
-        const auto* const values =
-            reinterpret_cast<const T*>(bytes.data()) +
-            sum.size() * static_cast<std::size_t>(std::max(found.source.third, 0));
-        if (found.source.is_gru_bias) {
-          const std::size_t hidden = sum.size() / 4;
-          const bool of_input =
-              entry->name.substr(entry->name.rfind('.') + 1).starts_with("bias_ih");
-          const std::size_t last = of_input ? 2 * hidden : 3 * hidden;
-          for (std::size_t i = 0; i < 2 * hidden; ++i) sum[i] += convert<double>(values[i]);
-          for (std::size_t i = 0; i < hidden; ++i)
-            sum[last + i] = convert<double>(values[2 * hidden + i]);
-          return;
-        }
-        const auto columns =
-            static_cast<std::size_t>(found.source.is_transposed ? entry->spec.shape.dim(1) : 1);
-        const std::size_t rows = columns == 0 ? 0 : sum.size() / columns;
-        for (std::size_t i = 0; i < rows; ++i)
-          for (std::size_t j = 0; j < columns; ++j)
-            sum[j * rows + i] += convert<double>(values[i * columns + j]);
-      });
-    }
-    with_type_of(found.spec.dtype, [&]<class T>(T) {
-      std::transform(sum.begin(), sum.end(), static_cast<T*>(to),
-                     [](double value) { return convert<T>(value); });
+    std::vector<double> sum(static_cast<std::size_t>(spec.shape.elements()), -0.);
+    for (const Piece& piece : pieces) add(piece, sum);
+    with_type_of(spec.dtype, [&]<class T>(T) {
+      std::ranges::transform(sum, static_cast<T*>(to), [](double v) { return convert<T>(v); });
     });
   }
 
-  const std::string& name_;
+  void add(const Piece& piece, std::vector<double>& sum) const {
+    const Spec& spec = piece.entry->spec;
+    std::vector<std::byte> bytes(spec.bytes());
+    if (bytes.empty()) return;
+    file_.read(piece.entry->name, bytes.data());
+    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const std::size_t elements = size(spec.shape.elements()),
+                      columns = piece.is_transposed     ? size(spec.shape.dim(0))
+                                : spec.shape.rank() > 0 ? size(spec.shape.dim(-1))
+                                                        : 1,
+                      rows = elements / columns, part = columns / size(piece.from.of);
+    with_type_of(spec.dtype, [&]<class T>(T) {
+      const T* const values = reinterpret_cast<const T*>(bytes.data());
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t i = 0; i < part * size(piece.parts); ++i) {
+          const std::size_t column = part * size(piece.from.first) + i;
+          sum[(row * size(piece.to.of) + size(piece.to.first)) * part + i] += convert<double>(
+              values[piece.is_transposed ? column * rows + row : row * columns + column]);
+        }
+    });
+  }
+
   const safetensors::File file_;
   const std::vector<TorchRule>& rules_;
   std::vector<Found> found_;
   std::set<std::string> read_;
-  std::vector<std::string> problems_;
 };
 
 }  // namespace
+
+std::string torch_mapping(const Parameters& parameters, const std::string& file,
+                          const std::vector<TorchRule>& rules, CallSite site) {
+  const detail::CallSiteScope at(site);
+  detail::require_any(parameters, "torch_mapping");
+  return Reader(parameters, file, rules).mapping();
+}
 
 std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
                                             const std::vector<TorchRule>& rules, CallSite site) {
   const detail::CallSiteScope at(site);
   detail::require_any(parameters, "load_torch");
-  return Reader(parameters, file, rules).read();
+  const Reader reader(parameters, file, rules);
+  reader.require_fit(file);
+  return reader.read();
 }
 
 void load_torch(const Parameters& parameters, const std::string& file,
@@ -267,8 +418,7 @@ void load_torch(const Parameters& parameters, const std::string& file,
   const detail::CallSiteScope at(site);
   if (parameters.is_symbolic())
     detail::refuse("load_torch",
-                   "the parameters of a graph have no values: assign those of torch_weights() in a "
-                   "session");
+                   "the parameters of a graph have no values: session.load_torch() takes them");
   for (const auto& [name, value] : torch_weights(parameters, file, rules)) {
     const Tensor here = parameters[name];
     const HostView values = value.impl()->storage->view(value.impl()->offset, value.bytes());

@@ -8,61 +8,67 @@
 
 namespace ebb {
 
-// Kind of a PyTorch module: its names in a state_dict, and their conversion to ebb's.
+// What a rule makes of the tensors of a module.
 enum class TorchLayer {
-  // Linear: "weight" [out, in] becomes "weight" [in, out], "bias" stays. For models::Dense.
-  linear,
-  // LSTM with any number of layers: "weight_ih_l0" [4 hidden, in] becomes "0.input" [in, 4 hidden],
-  // "weight_hh_l0" likewise "0.recurrent", "bias_ih_l0" + "bias_hh_l0" "0.bias". Both order the
-  // gates i, f, g, o. For models::Lstm, whose backward direction "0.reverse.input" is
-  // "weight_ih_l0_reverse" and so on.
-  lstm,
-  // GRU likewise, with 3 hidden and gates in the order r, z, n. "0.bias" [4 hidden] holds the sums
-  // for r and z, then n of "bias_ih_l0" and n of "bias_hh_l0". For models::Gru.
-  gru,
-  // LayerNorm, GroupNorm, BatchNorm, RMSNorm: "weight" becomes "scale", "bias" becomes "shift".
-  // "running_mean" stays and "running_var" becomes "running_variance"; both are state.
-  // "num_batches_tracked" is left out. For the models of models/norm.h.
-  norm,
-  // MultiheadAttention: the thirds of "in_proj_weight" [3 features, features] become
-  // "query.weight", "key.weight" and "value.weight" [features, features]. "in_proj_bias" is split
-  // likewise, and "out_proj" is a Linear, "output". For models::MultiHeadAttention.
-  attention,
-  // Everything keeps its name and layout: Embedding, convolutions, parameters of one's own.
-  unchanged
+  by_shape,  // matrices named "weight" are transposed where only that fits; square ones are refused
+  linear,    // matrices named "weight" are Linear's [out, in], and become Dense's [in, out]
+  unchanged,  // they keep their layout: Embedding, GPT-2's Conv1D [in, out]
+  ignored     // they have no place here: buffers, a head that is not wanted
 };
 
+// Names a part of the state_dict and the part of the parameters that it becomes. A '*' stands for
+// some text without dots, and for the same text on the other side.
 struct TorchRule {
-  std::string torch;  // a module's name in the state_dict: "encoder.lstm"; "": all of it
-  std::string ebb;    // scope of its parameters here; "": the handle itself
-  TorchLayer layer = TorchLayer::unchanged;
+  std::string torch;     // module or tensor in the state_dict: "encoder.layer.*.output"; "": all
+  std::string ebb = {};  // scope or parameter here: "block.*.output"; "": the handle itself
+  TorchLayer layer = TorchLayer::by_shape;
 };
 
-// Reads a state_dict: the values of the parameters and states below a handle, by their names there.
+// Loads a state_dict: the values of the parameters and states below a handle, found by their names.
 //
 //   safetensors.torch.save_file(model.state_dict(), "model.safetensors")      # in Python
 //
-//   load_torch(params, "model.safetensors", {{"lstm", "lstm", TorchLayer::lstm},
-//                                            {"fc", "head", TorchLayer::linear}});
+//   load_torch(params, "model.safetensors", {{"rnn", "lstm"},
+//                                            {"layers.*.fc", "block.*.out", TorchLayer::linear},
+//                                            {"layers.*.mask", {}, TorchLayer::ignored}});
 //
-// A name belongs to the rule with the longest scope that it begins with. Values are converted to
-// the parameter's dtype, after biases are added. A bias that the file lacks becomes zero. Contents
-// of the file outside the modules of the rules are ignored.
+// The rule with the longest scope counts, and of those the one with the fewest '*'. Several such
+// rules tie their tensors: {"wte", "token"}, {"lm_head", "token"} read a head that is the embedding
+// from whichever the file has; if it has both, they must be equal.
 //
-// Throws FileError that lists every mismatch, with both shapes: parameters without a rule, missing
-// in the file or of another shape, tensors of the modules that nobody reads (an LSTM's projection),
-// and the names that the file has.
+// Tensors have the names of a rule, then their own, or these in place of ebb's:
+// - Norms: "weight" for "scale", "bias" for "shift", "running_var" for "running_variance".
+//   "num_batches_tracked" is ignored.
+// - models::Lstm and Gru: "weight_ih_l0" [4 hidden, in], transposed, for "0.input", "weight_hh_l0"
+//   likewise for "0.recurrent", "bias_ih_l0" + "bias_hh_l0" for "0.bias"; with "_reverse" for
+//   "0.reverse.input" and so on. A GRU's "0.bias" [4 hidden] holds the sums for r and z, then n of
+//   either bias.
+// - models::MultiHeadAttention: nn.MultiheadAttention's "in_proj_weight" and "in_proj_bias" for
+//   "qkv", and "out_proj", a Linear, for "output".
+// - "query", "key" and "value" are the thirds of what a "qkv" beside them would be, and a "qkv"
+//   is what those three would be, side by side.
+// A bias is zero if the file lacks it but has the rest of its layer. Values are converted to the
+// parameter's dtype, after biases are added. Tensors that no rule names are left alone.
+//
+// Sets eager parameters and states; slots stay. Session::load_torch does it for a graph's. Throws
+// FileError that lists every mismatch: parameters without a rule, missing in the file or of another
+// shape, tensors in modules of the rules that nobody reads (an LSTM's projection), tied tensors
+// that differ, and the names that the file has. Throws Error for a rule with another number of '*'
+// on either side. Then nothing has changed.
+//
+// Takes host memory for a copy of all values. To convert, transpose or add up a tensor, it also
+// takes 8 bytes for each of its values and the bytes of its tensors in the file.
+void load_torch(const Parameters& parameters, const std::string& file,
+                const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
+
+// The values that load_torch() sets, by the parameters' names below the handle. Throws likewise.
 std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
                                             const std::vector<TorchRule>& rules,
                                             CallSite site = CallSite::here());
 
-// Sets eager parameters and states to the values of torch_weights(). Slots stay. Throws likewise;
-// then nothing has changed. For a graph: for (auto& [name, value] : torch_weights(params, file,
-// rules)) session.assign(params[name], value);
-//
-// Both take host memory for a copy of all values. To convert, transpose or add up a tensor, they
-// also take 8 bytes for each of its values and the bytes of its tensors in the file.
-void load_torch(const Parameters& parameters, const std::string& file,
-                const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
+// A text for people, also where the rules do not fit yet: a line for each parameter and state, with
+// what it would be read from or what is missing, then a line for each tensor left over in the file.
+std::string torch_mapping(const Parameters& parameters, const std::string& file,
+                          const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
 
 }  // namespace ebb

@@ -21,7 +21,7 @@ struct Model {
         head(params.scope("head"), {5, 4, 3}) {}
 };
 
-const std::vector<TorchRule> kRules = {{"encoder.lstm", "lstm", TorchLayer::lstm},
+const std::vector<TorchRule> kRules = {{"encoder.lstm", "lstm"},
                                        {"fc.0", "head.0", TorchLayer::linear},
                                        {"fc.2", "head.1", TorchLayer::linear}};
 
@@ -46,35 +46,33 @@ TEST_CASE("weights of PyTorch's LSTM and Linear compute what they computed there
   const Tensor sequence = model.lstm(in).sequence;
   const Tensor scores = model.head(select(sequence, 1, -1));
   Session session(graph, {.device = Device::best()});
-  for (const auto& [name, value] : torch_weights(params, golden.path(), kRules))
-    session.assign(params[name], value);
+  session.load_torch(params, golden.path(), kRules);
   CHECK(distance(session.run(sequence, {{in, x}}), golden["expected.sequence"]) < 1e-6);
   CHECK(distance(session.run(scores, {{in, x}}), golden["expected.scores"]) < 1e-6);
-  CHECK_ERROR(load_torch(params, golden.path(), kRules), Error, "assign those of torch_weights()");
+  CHECK_ERROR(load_torch(params, golden.path(), kRules), Error, "session.load_torch() takes them");
 }
 
 TEST_CASE("weights of PyTorch's GRU, both ways, compute what they computed there") {
   const Golden golden("torch_weights");
   Parameters params(Device::best());
   const models::Gru gru(params.scope("own"), 6, {.hidden = 5, .layers = 2, .bidirectional = true});
-  load_torch(params, golden.path(), {{"gru", "own", TorchLayer::gru}});
+  load_torch(params, golden.path(), {{"gru", "own"}});
   const Tensor x = golden["expected.x"].to(params.device());
   CHECK(distance(gru(x).sequence, golden["expected.gru"]) < 1e-6);
 
   Parameters others(Device::cpu());
   const models::Gru one_way(others, 6, {.hidden = 5, .layers = 2});
-  CHECK_ERROR(load_torch(others, golden.path(), {{"gru", "", TorchLayer::gru}}), FileError,
-              "would be read from \"gru.weight_ih_l1\", f32[15, 10] before it is transposed");
-  CHECK_ERROR(load_torch(others, golden.path(), {{"encoder.lstm", "", TorchLayer::gru}}), FileError,
-              "\"0.bias\", which is f32[20] here, would be read from "
-              "\"encoder.lstm.bias_ih_l0\", f32[20]");
+  CHECK_ERROR(load_torch(others, golden.path(), {{"gru", ""}}), FileError,
+              "\"1.input\" f32[5, 15] cannot be \"gru.weight_ih_l1\" f32[15, 10] transposed");
+  CHECK_ERROR(load_torch(others, golden.path(), {{"encoder.lstm", ""}}), FileError,
+              "\"0.input\" f32[6, 15] cannot be \"encoder.lstm.weight_ih_l0\" f32[20, 6]");
 }
 
 TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a sum once") {
   const Golden golden("torch_weights");
   Parameters params(Device::cpu(), {}, DType::f64);
   const Model model(params);
-  load_torch(params.scope("lstm"), golden.path(), {{"encoder.lstm", "", TorchLayer::lstm}});
+  load_torch(params.scope("lstm"), golden.path(), {{"encoder.lstm", ""}});
   const std::vector<float> a = golden["encoder.lstm.bias_ih_l1"].to_vector<float>();
   const std::vector<float> b = golden["encoder.lstm.bias_hh_l1"].to_vector<float>();
   const std::vector<double> sum = params["lstm.1.bias"].to_vector<double>();
@@ -105,6 +103,144 @@ TEST_CASE("the rule of the longest scope counts, in whichever order they stand")
   }
 }
 
+TEST_CASE("a '*' of a rule is the same text on both sides; the rule with the fewest counts") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("weights.safetensors");
+  const Tensor w[] = {normal({2, 2}), normal({2, 2}), normal({2, 2})}, token = normal({1, 2});
+  save_safetensors(file, {{"h.0.ln_1.weight", w[0]},
+                          {"h.10.ln_2.weight", w[1]},
+                          {"h.10.fc.weight", w[2]},
+                          {"cls_token", token}});
+  const Parameters params(Device::cpu());
+  for (const char* name : {"block.0.norm_1.scale", "block.10.norm_2.scale", "block.10.out.weight"})
+    params.declare(name, {2, 2}, initializers::zeros());
+  params.declare("token", {2, 1}, initializers::zeros());
+  const auto load = [&](const TorchRule& more) {
+    load_torch(params, file,
+               {{"h.*.ln_*", "block.*.norm_*"},
+                {"h.*.ln_*", "block.*.o*t"},
+                {"h.*.fc", "block.*.out", TorchLayer::linear},
+                {"cls_token", "token", TorchLayer::linear},
+                more});
+  };
+  load({"none", "none"});
+  CHECK(bit_equal(params["block.0.norm_1.scale"], w[0]));
+  CHECK(bit_equal(params["block.10.norm_2.scale"], w[1]));
+  CHECK(bit_equal(params["block.10.out.weight"], transpose(w[2])));
+  CHECK(bit_equal(params["token"], transpose(token)));
+  CHECK_ERROR(load({"a.*", "b"}), Error,
+              "the rule from \"a.*\" to \"b\" has another number of '*' on either side");
+}
+
+TEST_CASE(
+    "queries, keys and values of PyTorch's are found side by side or apart, for either here") {
+  const TemporaryFolder folder;
+  const Tensor w = normal({2, 6}), b = normal({6});
+  const std::string columns = folder.path("conv1d"), rows = folder.path("linear"),
+                    apart = folder.path("apart");
+  save_safetensors(columns, {{"a.c_attn.weight", w}, {"a.c_attn.bias", b}});
+  save_safetensors(rows, {{"a.c_attn.weight", transpose(w)}, {"a.c_attn.bias", b}});
+  std::map<std::string, Tensor> thirds;
+  const char* const names[] = {"query", "key", "value"};
+  for (int i = 0; i < 3; ++i) {
+    const auto third = [&](const Tensor& x) { return slice(x, 2 * i, 2 * i + 2, {.axis = -1}); };
+    thirds.emplace(std::string("a.") + names[i] + ".weight", transpose(third(w)));
+    thirds.emplace(std::string("a.") + names[i] + ".bias", third(b));
+  }
+  save_safetensors(apart, thirds);
+  const Parameters fused(Device::cpu()), separate(Device::cpu());
+  fused.declare("b.qkv.weight", {2, 6}, initializers::zeros());
+  fused.declare("b.qkv.bias", {6}, initializers::zeros());
+  for (const std::string name : names) {
+    separate.declare("b." + name + ".weight", {2, 2}, initializers::zeros());
+    separate.declare("b." + name + ".bias", {2}, initializers::zeros());
+  }
+  CHECK_ERROR(
+      load_torch(separate, apart, {{"a", "b"}}), FileError,
+      "\"b.query.weight\" f32[2, 2] is \"a.query.weight\" f32[2, 2] or that transposed, so its "
+      "rule must say TorchLayer::linear or unchanged");
+  for (const auto& [file, rule] : {std::pair{columns, TorchRule{"a.c_attn", "b.qkv"}},
+                                   std::pair{rows, TorchRule{"a.c_attn", "b.qkv"}},
+                                   std::pair{apart, TorchRule{"a", "b", TorchLayer::linear}}}) {
+    for (const Parameters& params : {fused, separate}) load_torch(params, file, {rule});
+    CHECK(bit_equal(fused["b.qkv.weight"], w));
+    CHECK(bit_equal(fused["b.qkv.bias"], b));
+    for (const auto& [name, value] : thirds) {
+      const Tensor here = separate["b" + name.substr(1)];
+      CHECK(bit_equal(here.rank() == 2 ? transpose(here) : here, value));
+    }
+    for (const Parameters& params : {fused, separate})
+      for (const auto& [name, tensor] : params.entries()) tensor.impl()->storage->fill(0);
+  }
+}
+
+TEST_CASE("a tied head of PyTorch's is read from whichever name the file has, or from equal ones") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("tied.safetensors");
+  const std::vector<TorchRule> rules = {{"wte", "token"}, {"lm_head", "token"}};
+  const Tensor table = normal({3, 2}), other = normal({3, 2});
+  const Parameters params(Device::cpu());
+  params.declare("token.weight", {3, 2}, initializers::zeros());
+  const auto loads = [&](const std::map<std::string, Tensor>& tensors) {
+    save_safetensors(file, tensors);
+    load_torch(params, file, rules);
+    const bool equal = bit_equal(params["token.weight"], table);
+    params["token.weight"].impl()->storage->fill(0);
+    return equal;
+  };
+  CHECK(loads({{"wte.weight", table}}));
+  CHECK(loads({{"lm_head.weight", table}}));
+  CHECK(loads({{"lm_head.weight", table}, {"wte.weight", table}}));
+  CHECK_ERROR(loads({{"lm_head.weight", other}, {"wte.weight", table}}), FileError,
+              "\"token.weight\" is \"wte.weight\" f32[3, 2], tied to \"lm_head.weight\" f32[3, 2], "
+              "whose values differ");
+  CHECK(params["token.weight"].to_vector<float>() == std::vector<float>(6, 0));
+}
+
+TEST_CASE("the mapping of PyTorch's weights is told for rules that do not fit yet, line by line") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("weights.safetensors");
+  const auto zeros = [](const Shape& shape) { return Tensor::zeros(shape); };
+  save_safetensors(file, {{"rnn.weight_ih_l0", zeros({4, 2})},
+                          {"rnn.weight_hh_l0", zeros({4, 1})},
+                          {"rnn.bias_ih_l0", zeros({4})},
+                          {"rnn.bias_hh_l0", zeros({4})},
+                          {"rnn.weight_hr_l0", zeros({1, 1})},
+                          {"h.0.c_attn.weight", zeros({2, 6})},
+                          {"h.0.mask", zeros({1})},
+                          {"head.weight", zeros({3, 2})},
+                          {"other", zeros({1})}});
+  const Parameters params(Device::cpu());
+  const models::Lstm lstm(params.scope("lstm"), 2, 1);
+  const models::Dense dense(params.scope("head"), 3, 2);
+  params.declare("h.0.key.weight", {2, 2}, initializers::zeros());
+  params.declare("h.0.norm.scale", {2}, initializers::zeros());
+  params.declare("own", {1}, initializers::zeros());
+  const std::vector<TorchRule> rules = {{"rnn", "lstm"},
+                                        {"h.*.c_attn", "h.*.qkv"},
+                                        {"h.*.ln", "h.*.norm"},
+                                        {"h.*.mask", {}, TorchLayer::ignored},
+                                        {"head", "head"}};
+  const std::string mapping =
+      R"(lstm.0.input f32[2, 4]     is "rnn.weight_ih_l0" f32[4, 2] transposed
+lstm.0.recurrent f32[1, 4] is "rnn.weight_hh_l0" f32[4, 1] transposed
+lstm.0.bias f32[4]         is "rnn.bias_ih_l0" f32[4] + "rnn.bias_hh_l0" f32[4]
+head.weight f32[3, 2]      is "head.weight" f32[3, 2]
+head.bias f32[2]           has no "head.bias" and is zero
+h.0.key.weight f32[2, 2]   is a third of "h.0.c_attn.weight" f32[2, 6]
+h.0.norm.scale f32[2]      has no "h.0.ln.scale" or "h.0.ln.weight"
+own f32[1]                 has no rule
+)";
+  CHECK(torch_mapping(params, file, rules) ==
+        mapping +
+            "left over: h.0.mask f32[1], ignored\nleft over: other f32[1]\n"
+            "left over: rnn.weight_hr_l0 f32[1, 1], which a rule names\n");
+  CHECK_ERROR(load_torch(params, file, rules), FileError,
+              "does not fit: \"h.0.norm.scale\" f32[2] has no \"h.0.ln.scale\" or "
+              "\"h.0.ln.weight\"; \"own\" f32[1] has no "
+              "rule; \"rnn.weight_hr_l0\" f32[1, 1] in the file has no place here. The file has");
+}
+
 TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thirds are thirds") {
   Parameters of_dense(Device::cpu());
   const models::Dense dense(of_dense, 4, 3);
@@ -116,8 +252,7 @@ TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thir
   Parameters params(Device::cpu(), Seed{1});
   const models::MultiHeadAttention attention(params, 3);
   const models::GroupNorm norm(params.scope("norm"), 1, 3);
-  const std::vector<TorchRule> rules = {{"a", "", TorchLayer::attention},
-                                        {"n", "norm", TorchLayer::norm}};
+  const std::vector<TorchRule> rules = {{"a", ""}, {"n", "norm"}};
   const Tensor in = normal({9, 3}), out = normal({3, 3}), scale = normal({3});
   const char* const biases[] = {"query.bias", "key.bias", "value.bias", "output.bias",
                                 "norm.shift"};
@@ -135,8 +270,7 @@ TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thir
       file,
       {{"a.in_proj_weight", normal({10, 3})}, {"a.out_proj.weight", out}, {"n.weight", scale}});
   CHECK_ERROR(load_torch(params, file, rules), FileError,
-              "\"query.weight\", which is f32[3, 3] here, would be read from a third of "
-              "\"a.in_proj_weight\", f32[10, 3] before it is transposed");
+              "\"query.weight\" f32[3, 3] cannot be a third of \"a.in_proj_weight\" f32[10, 3]");
 }
 
 TEST_CASE(
@@ -164,11 +298,11 @@ TEST_CASE("a GRU's bias of PyTorch's is read into four quarters, and nothing els
                           {"bias_hh_l0", Tensor::from({10.f, 20.f, 30.f})}});
   const Parameters params(Device::cpu()), longer(Device::cpu());
   params.declare("0.bias", {4}, initializers::zeros());
-  load_torch(params, file, {{"", "", TorchLayer::gru}});
+  load_torch(params, file, {{"", ""}});
   CHECK(params["0.bias"].to_vector<float>() == std::vector<float>{11, 22, 3, 30});
   longer.declare("0.bias", {5}, initializers::zeros());
-  CHECK_ERROR(load_torch(longer, file, {{"", "", TorchLayer::gru}}), FileError,
-              "\"0.bias\", which is f32[5] here, would be read from \"bias_ih_l0\", f32[3]");
+  CHECK_ERROR(load_torch(longer, file, {{"", ""}}), FileError,
+              "\"0.bias\" f32[5] cannot be \"bias_ih_l0\" f32[3] + \"bias_hh_l0\" f32[3]");
 }
 
 TEST_CASE("a sum of PyTorch's biases that are -0 is -0") {
@@ -181,7 +315,7 @@ TEST_CASE("a sum of PyTorch's biases that are -0 is -0") {
                           {"bias_hh_l0", none}});
   Parameters params(Device::cpu());
   const models::Lstm lstm(params, 1, {.hidden = 1});
-  load_torch(params, file, {{"", "", TorchLayer::lstm}});
+  load_torch(params, file, {{"", ""}});
   CHECK(bit_equal(params["0.bias"], none));
   CHECK(bit_equal(params["0.input"], Tensor::full({1, 4}, -0.0)));
 }
@@ -195,10 +329,10 @@ TEST_CASE("weights of PyTorch's norms, attention and LSTM both ways compute what
   const models::Lstm lstm(params.scope("lstm"), 6,
                           {.hidden = 3, .layers = 2, .bidirectional = true});
   load_torch(params, golden.path(),
-             {{"norm", "batch", TorchLayer::norm},
-              {"block.norm", "layer", TorchLayer::norm},
-              {"block.attention", "attention", TorchLayer::attention},
-              {"block.lstm", "lstm", TorchLayer::lstm}});
+             {{"norm", "batch"},
+              {"block.norm", "layer"},
+              {"block.attention", "attention"},
+              {"block.lstm", "lstm"}});
   CHECK(bit_equal(params["batch.running_variance"].to(Device::cpu()), golden["norm.running_var"]));
   const auto here = [&](const char* name) { return golden[name].to(params.device()); };
   CHECK(distance(batch(here("expected.x4")), golden["expected.batch_norm"]) < 1e-6);
@@ -208,12 +342,9 @@ TEST_CASE("weights of PyTorch's norms, attention and LSTM both ways compute what
 
   Parameters other(Device::cpu());
   const models::MultiHeadAttention wider(other, 8, {.heads = 2});
-  CHECK_ERROR(load_torch(other, golden.path(), {{"block.attention", "", TorchLayer::attention}}),
-              FileError,
-              "\"key.weight\", which is f32[8, 8] here, would be read from a third of "
-              "\"block.attention.in_proj_weight\", f32[18, 6] before it is transposed");
-  CHECK_ERROR(load_torch(other, golden.path(), {{"block.attention", "", TorchLayer::norm}}),
-              FileError, "is no parameter of such a layer");
+  CHECK_ERROR(load_torch(other, golden.path(), {{"block.attention", ""}}), FileError,
+              "\"key.weight\" f32[8, 8] cannot be a third of \"block.attention.in_proj_weight\" "
+              "f32[18, 6] transposed");
 }
 
 TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no element taken") {
@@ -223,20 +354,21 @@ TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no ele
   const Parameters params(Device::cpu());
   params.declare("weight", {2, 2}, initializers::zeros());
   save_safetensors(file, {{"a.weight", Tensor::zeros({2, 2, 1})}});
-  CHECK_ERROR(load_torch(params, file, rules), FileError, "f32[2, 2, 1] before it is transposed");
+  CHECK_ERROR(load_torch(params, file, rules), FileError, "cannot be \"a.weight\" f32[2, 2, 1]");
   save_safetensors(file, {{"a.weight", Tensor::from({{1, 2}, {3, 4}})}});
-  CHECK_ERROR(load_torch(params, file, rules), FileError, "i32[2, 2] before it is transposed");
+  CHECK_ERROR(load_torch(params, file, rules), FileError, "i32[2, 2] transposed");
   const Parameters counts(Device::cpu());
   counts.state("weight", {2, 2}, initializers::zeros(), DType::i32);
-  CHECK_ERROR(load_torch(counts, file, rules), FileError, "i32[2, 2] before it is transposed");
+  CHECK_ERROR(load_torch(counts, file, rules), FileError, "i32[2, 2] transposed");
   counts.state("query.bias", {2}, initializers::zeros(), DType::i32);
   save_safetensors(file, {{"a.in_proj_bias", Tensor::from({1, 2, 3, 4, 5, 6})}});
-  CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::attention}}), FileError,
-              "\"query.bias\", which is i32[2] here, would be read from a third of");
+  CHECK_ERROR(load_torch(counts, file, {{"a", ""}}), FileError,
+              "\"query.bias\" i32[2] cannot be a third of \"a.in_proj_bias\" i32[6]");
   counts.state("0.bias", {2}, initializers::zeros(), DType::i32);
-  save_safetensors(file, {{"a.bias_hh_l0", Tensor::from({1, 2})}});
-  CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::lstm}}), FileError,
-              "\"0.bias\", which is i32[2] here, would be read from \"a.bias_hh_l0\", i32[2]");
+  save_safetensors(
+      file, {{"a.bias_ih_l0", Tensor::from({1, 2})}, {"a.bias_hh_l0", Tensor::from({1, 2})}});
+  CHECK_ERROR(load_torch(counts, file, {{"a", ""}}), FileError,
+              "\"0.bias\" i32[2] cannot be \"a.bias_ih_l0\" i32[2] + \"a.bias_hh_l0\" i32[2]");
 
   // The prefix "a" does not match "ab".
   const Parameters empty(Device::cpu());
@@ -255,7 +387,7 @@ TEST_CASE("a message about weights of PyTorch's lists twelve that do not fit, an
         [&] {
           load_torch(params, golden.path(), {{"none", "none"}});
         },
-        i == 11 ? "w11\", which is f32[1] here, has no rule. The file has"
+        i == 11 ? "w11\" f32[1] has no rule. The file has"
                 : "has no rule; and " + std::to_string(i - 11) + " more. The file has");
     CHECK(text == "");
   }
@@ -304,26 +436,21 @@ TEST_CASE("weights that do not fit change nothing, and the message lists both si
     CHECK_ERROR(load_torch(into, golden.path(), rules), FileError, why);
     CHECK_ERROR(load_torch(into, golden.path(), rules), FileError, line(run + 1));
   };
-  refuses(params,
-          {{"encoder.lstm", "lstm", TorchLayer::lstm}, {"fc.0", "head.0", TorchLayer::linear}},
-          "\"head.1.weight\", which is f32[4, 3] here, has no rule; \"head.1.bias\", which");
+  refuses(params, {{"encoder.lstm", "lstm"}, {"fc.0", "head.0", TorchLayer::linear}},
+          "\"head.1.weight\" f32[4, 3] has no rule; \"head.1.bias\" f32[3] has no rule. The");
   refuses(params.scope("head"),
           {{"fc.0", "0", TorchLayer::linear}, {"fc.1", "1", TorchLayer::linear}},
-          "\"1.weight\", which is f32[4, 3] here, has no \"fc.1.weight\" to be read from. The file "
-          "has \"fc.");
+          "\"1.weight\" f32[4, 3] has no \"fc.1.weight\"; \"1.bias\" f32[3] has no \"fc.1.bias\". "
+          "The file has \"fc.");
   refuses(params.scope("head"),
           {{"fc.2", "0", TorchLayer::linear}, {"fc.0", "1", TorchLayer::linear}},
-          "\"0.weight\", which is f32[5, 4] here, would be read from \"fc.2.weight\", f32[3, 4] "
-          "before it is "
-          "transposed; \"1.weight\"");
-  refuses(params.scope("head"), {{"fc.0", "0"}, {"fc.2", "1", TorchLayer::linear}},
-          "\"0.weight\", which is f32[5, 4] here, would be read from \"fc.0.weight\", f32[4, 5]");
-  refuses(params.scope("lstm"), {{"encoder.lstm", "", TorchLayer::linear}},
-          "is no parameter of such a layer");
+          "\"0.weight\" f32[5, 4] cannot be \"fc.2.weight\" f32[3, 4] transposed; \"1.weight\"");
+  refuses(params.scope("head"), {{"fc.0", "0", TorchLayer::unchanged}, {"fc.2", "1"}},
+          "\"0.weight\" f32[5, 4] cannot be \"fc.0.weight\" f32[4, 5]. The file");
   Parameters one(Device::cpu());
   models::Lstm lstm(one, 6, {.hidden = 5});
-  refuses(one, {{"encoder.lstm", "", TorchLayer::lstm}},
-          "\"encoder.lstm.weight_ih_l1\", f32[20, 5] in the file, has no place here");
+  refuses(one, {{"encoder.lstm", ""}},
+          "\"encoder.lstm.weight_ih_l1\" f32[20, 5] in the file has no place here");
   CHECK_ERROR(load_torch(params, folder.path("none"), kRules), FileError, "cannot be opened");
   CHECK_ERROR(load_torch(Parameters(Device::cpu()), golden.path(), kRules), Error,
               "there are no parameters");
@@ -336,7 +463,7 @@ TEST_CASE("Conv1d and RMSNorm of PyTorch's names are Conv1d and RmsNorm, in both
   const std::string file = folder.path("torch.safetensors");
   const Tensor w = normal({4, 1, 3}), b = normal({4}), scale = normal({6});
   save_safetensors(file, {{"conv.weight", w}, {"conv.bias", b}, {"norm.weight", scale}});
-  const std::vector<TorchRule> rules = {{"conv", "c"}, {"norm", "n", TorchLayer::norm}};
+  const std::vector<TorchRule> rules = {{"conv", "c"}, {"norm", "n"}};
   const auto make = [](const Parameters& params) {
     const models::Conv1d conv(
         params.scope("c"), 2, 4,
@@ -357,8 +484,7 @@ TEST_CASE("Conv1d and RMSNorm of PyTorch's names are Conv1d and RmsNorm, in both
   const Tensor in = graph.placeholder("x", DType::f32, {-1, 2, 12}), out = make(symbolic)(in);
   Session session(graph, {.passes = false});
   session.initialize(symbolic);
-  for (const auto& [name, value] : torch_weights(symbolic, file, rules))
-    session.assign(symbolic[name], value);
+  session.load_torch(symbolic, file, rules);
   CHECK(bit_equal(session.run(out, {{in, x}}), right));
   CHECK_ERROR(models::Conv1d(params, 2, 4, 0), Error, "[conv1d] kernel = 0 is below 1");
   CHECK_ERROR(models::RmsNorm(params, 0), Error, "[rms_norm] a size = 0 is below 1");
