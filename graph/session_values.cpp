@@ -208,8 +208,10 @@ void Session::load_torch(const Parameters& parameters, const std::string& file,
                          const std::vector<TorchRule>& rules, CallSite site) {
   const Impl::OpenVariables open(impl_, site);
   open->variable_indices(parameters, "load_torch");
-  for (const auto& [name, value] : torch_weights(parameters, file, rules, site))
-    open->variables.write(open->variable_index(parameters[name], "load_torch"), value);
+  detail::read_torch(parameters, file, rules, open->device.is_simulated(),
+                     [&](const Tensor& parameter, const std::byte* values) {
+                       open->variables.write(open->variable_index(parameter, "load_torch"), values);
+                     });
 }
 
 }  // namespace ebb

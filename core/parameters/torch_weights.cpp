@@ -9,11 +9,12 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/parameters/parameters_state.h"
-#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/trace.h"
 
 namespace ebb {
 
@@ -115,7 +116,8 @@ using Pieces = std::vector<Piece>;  // values of pieces at one place are added u
 // A parameter, and what it is read from.
 struct Found {
   std::string name;
-  Spec spec;
+  Tensor parameter;
+  Spec spec = parameter.impl()->spec;
   std::vector<Pieces> sources = {};  // equal ones, if it is tied
   bool fits = true;
   std::string from = {};  // for people
@@ -132,7 +134,7 @@ class Reader {
                                          "\" has another number of '*' on either side");
     for (const auto* list : {&parameters.entries(), &parameters.states()})
       for (const Parameters::Entry& entry : *list)
-        found_.push_back(find({entry.local(), entry.tensor.impl()->spec}));
+        found_.push_back(find({entry.local(), entry.tensor}));
     for (Found& found : found_)
       if (found.sources.empty()) try_zeros(found);
   }
@@ -181,15 +183,22 @@ class Reader {
                           (names.empty() ? "nothing" : detail::nearest(problems[0], names)));
   }
 
-  std::map<std::string, Tensor> read() const {
-    std::map<std::string, Tensor> values;
-    for (const Found& found : found_) {
-      Tensor tensor = detail::allocate(found.spec, Device::cpu(), detail::tape_mode().category,
-                                       detail::tag("load_torch", detail::entry()));
-      tensor.impl()->storage->write(0, tensor.bytes(), [&](void* to) { read(found, to); });
-      values.emplace(found.name, std::move(tensor));
-    }
-    return values;
+  // Reads everything before anything is written, so that a file that fails half-way changes
+  // nothing.
+  void read(bool is_simulated, const detail::WriteValue& write) const {
+    std::size_t total = 0;
+    for (const Found& found : found_) total += found.spec.bytes();
+    HostBytes bytes(is_simulated ? 0 : total, "load_torch",
+                    "a copy of a file's values, before any is written");
+    const auto for_each = [&](const auto& what) {
+      std::byte* at = bytes.data();
+      for (const Found& found : found_) {
+        what(found, at);
+        if (at) at += found.spec.bytes();
+      }
+    };
+    if (!is_simulated) for_each([&](const Found& found, std::byte* at) { read(found, at); });
+    for_each([&](const Found& found, const std::byte* at) { write(found.parameter, at); });
   }
 
  private:
@@ -404,26 +413,26 @@ std::string torch_mapping(const Parameters& parameters, const std::string& file,
   return Reader(parameters, file, rules).mapping();
 }
 
-std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
-                                            const std::vector<TorchRule>& rules, CallSite site) {
-  const detail::CallSiteScope at(site);
-  detail::require_any(parameters, "load_torch");
+void detail::read_torch(const Parameters& parameters, const std::string& file,
+                        const std::vector<TorchRule>& rules, bool is_simulated,
+                        const WriteValue& write) {
+  require_any(parameters, "load_torch");
   const Reader reader(parameters, file, rules);
   reader.require_fit(file);
-  return reader.read();
+  reader.read(is_simulated, write);
 }
 
 void load_torch(const Parameters& parameters, const std::string& file,
                 const std::vector<TorchRule>& rules, CallSite site) {
   const detail::CallSiteScope at(site);
+  detail::refuse_while_tracing("load_torch", site);
   if (parameters.is_symbolic())
     detail::refuse("load_torch",
                    "the parameters of a graph have no values: session.load_torch() takes them");
-  for (const auto& [name, value] : torch_weights(parameters, file, rules)) {
-    const Tensor here = parameters[name];
-    const HostView values = value.impl()->storage->view(value.impl()->offset, value.bytes());
-    detail::write_state(*here.impl(), values.data());
-  }
+  detail::read_torch(parameters, file, rules, parameters.device().is_simulated(),
+                     [](const Tensor& parameter, const std::byte* values) {
+                       detail::write_state(*parameter.impl(), values);
+                     });
 }
 
 }  // namespace ebb

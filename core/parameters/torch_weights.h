@@ -1,6 +1,7 @@
 // Weights trained in PyTorch: a state_dict in a safetensors file.
 #pragma once
-#include <map>
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -61,14 +62,17 @@ struct TorchRule {
 void load_torch(const Parameters& parameters, const std::string& file,
                 const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
 
-// The values that load_torch() sets, by the parameters' names below the handle. Throws likewise.
-std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
-                                            const std::vector<TorchRule>& rules,
-                                            CallSite site = CallSite::here());
-
 // A text for people, also where the rules do not fit yet: a line for each parameter and state, with
 // what it would be read from or what is missing, then a line for each tensor left over in the file.
 std::string torch_mapping(const Parameters& parameters, const std::string& file,
                           const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
+
+namespace detail {
+// Reads a file as load_torch() does, then hands over each parameter and state with its values on
+// the host; null on a simulated device.
+using WriteValue = std::function<void(const Tensor& parameter, const std::byte* values)>;
+void read_torch(const Parameters& parameters, const std::string& file,
+                const std::vector<TorchRule>& rules, bool is_simulated, const WriteValue& write);
+}  // namespace detail
 
 }  // namespace ebb

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -366,6 +367,15 @@ void print_peak(std::size_t predicted, std::optional<std::size_t> measured) {
   std::printf("peak: %s predicted", ebb::memory::exact_figure(predicted).c_str());
   if (measured) std::printf(", %s measured", ebb::memory::exact_figure(*measured).c_str());
   std::printf("\n");
+}
+
+bool agrees(const char* what, const ebb::Tensor& result, const ebb::Tensor& torch) {
+  const std::vector<double> a = result.to_vector<double>(), b = torch.to_vector<double>();
+  double largest = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  std::printf("%s: the largest difference from PyTorch is %.1g\n", what, largest);
+  return largest <= 1e-5;
 }
 
 }  // namespace examples

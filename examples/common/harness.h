@@ -12,6 +12,7 @@
 #include "ebb/core/device/device.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/predict.h"
+#include "ebb/core/tensor/tensor.h"
 
 namespace examples {
 
@@ -42,6 +43,9 @@ int train_example(int argc, const char* const* argv, const char* purpose,
 
 // Prints the peak of allocated bytes, as predicted and, where there was a run, as measured.
 void print_peak(std::size_t predicted, std::optional<std::size_t> measured = {});
+
+// Prints the largest difference of a result from PyTorch's. Returns whether it is at most 1e-5.
+bool agrees(const char* what, const ebb::Tensor& result, const ebb::Tensor& torch);
 
 // Returns train(arguments), and prints its peak above the bytes that the device held before. The
 // prediction comes from another run, on the device's twin. A simulated device has one run, whose

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "ebb/tests/catch.h"
@@ -64,6 +65,20 @@ TEST_CASE("an operator of one's own recognises 97 of 100 digits it has not seen,
   INFO(ended.output);
   CHECK(ended.code == 0);
   CHECK(holds(ended, "The gradient agrees with differences: yes"));
+}
+
+TEST_CASE("models with PyTorch's weights compute what they did there, in the memory predicted") {
+  const std::regex peak("\npeak: ([0-9,]+) predicted, ([0-9,]+) measured\n");
+  for (const char* program : {"torch_gpt2", "torch_bert", "torch_resnet"})
+    for (const char* device : {" cpu", " cuda"}) {
+      const Ended ended =
+          run(std::string(program) + device, "&1", "EBB_CUDA_PART=" EBB_EMULATED_PART " ");
+      INFO(program << device << " printed\n" << ended.output);
+      CHECK(ended.code == 0);
+      std::smatch found;
+      REQUIRE(std::regex_search(ended.output, found, peak));
+      CHECK(found[1] == found[2]);
+    }
 }
 
 TEST_CASE("a run that fails ends with 1 and says why") {
