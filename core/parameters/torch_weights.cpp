@@ -70,9 +70,11 @@ constexpr Renaming kRenamings[] = {
     {".*.input", ".weight_ih_l*", true},
     {".*.recurrent", ".weight_hh_l*", true},
     {".*.bias", ".bias_ih_l*", false, ".bias_hh_l*"},
+    {".*.recurrent_bias", ".bias_hh_l*"},
     {".*.reverse.input", ".weight_ih_l*_reverse", true},
     {".*.reverse.recurrent", ".weight_hh_l*_reverse", true},
     {".*.reverse.bias", ".bias_ih_l*_reverse", false, ".bias_hh_l*_reverse"},
+    {".*.reverse.recurrent_bias", ".bias_hh_l*_reverse"},
     {".qkv.weight", ".in_proj_weight", true},
     {".qkv.bias", ".in_proj_bias"},
     {".output.weight", ".out_proj.weight", true},
@@ -126,7 +128,7 @@ struct Found {
 class Reader {
  public:
   Reader(const Parameters& parameters, const std::string& name, const std::vector<TorchRule>& rules)
-      : file_(name), rules_(rules) {
+      : parameters_(parameters), file_(name), rules_(rules) {
     for (const TorchRule& rule : rules)
       if (rule.layer != TorchLayer::ignored &&
           std::ranges::count(rule.torch, '*') != std::ranges::count(rule.ebb, '*'))
@@ -264,6 +266,9 @@ class Reader {
     const std::string path = path_of(found.name);
     Texts lacking;
     found.sources = sources(path, found.spec, lacking);
+    if (found.name.ends_with(".bias") &&
+        parameters_.contains(found.name.substr(0, found.name.size() - 4) + "recurrent_bias"))
+      for (Pieces& pieces : found.sources) pieces.resize(1);  // each of the two is one there
     const std::size_t leaf = path.rfind('.'), dot = path.rfind('.', leaf - 1);
     if (found.sources.empty() && leaf != 0) {
       const std::string layer = path.substr(dot + 1, leaf - dot - 1);
@@ -398,6 +403,7 @@ class Reader {
     });
   }
 
+  const Parameters& parameters_;
   const safetensors::File file_;
   const std::vector<TorchRule>& rules_;
   std::vector<Found> found_;

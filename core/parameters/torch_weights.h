@@ -43,7 +43,7 @@ struct TorchRule {
 // - models::Lstm and Gru: "weight_ih_l0" [4 hidden, in], transposed, for "0.input", "weight_hh_l0"
 //   likewise for "0.recurrent", "bias_ih_l0" + "bias_hh_l0" for "0.bias"; with "_reverse" for
 //   "0.reverse.input" and so on. A GRU's "0.bias" [4 hidden] holds the sums for r and z, then n of
-//   either bias.
+//   either bias. Where "0.recurrent_bias" is here, it is "bias_hh_l0", and "0.bias" "bias_ih_l0".
 // - models::MultiHeadAttention: nn.MultiheadAttention's "in_proj_weight" and "in_proj_bias" for
 //   "qkv", and "out_proj", a Linear, for "output".
 // - "query", "key" and "value" are the thirds of what a "qkv" beside them would be, and a "qkv"

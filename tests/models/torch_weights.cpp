@@ -68,6 +68,23 @@ TEST_CASE("weights of PyTorch's GRU, both ways, compute what they computed there
               "\"0.input\" f32[6, 15] cannot be \"encoder.lstm.weight_ih_l0\" f32[20, 6]");
 }
 
+TEST_CASE("the two biases of PyTorch's LSTM and GRU are two here, where two are there") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::best());
+  const models::Lstm lstm(params.scope("lstm"), 6,
+                          {.hidden = 5, .layers = 2, .recurrent_bias = true});
+  const models::Gru gru(params.scope("gru"), 6,
+                        {.hidden = 5, .layers = 2, .bidirectional = true, .recurrent_bias = true});
+  load_torch(params, golden.path(), {{"encoder.lstm", "lstm"}, {"gru", "gru"}});
+  for (const auto& [here, there] : {std::pair{"lstm.1.bias", "encoder.lstm.bias_ih_l1"},
+                                    std::pair{"lstm.1.recurrent_bias", "encoder.lstm.bias_hh_l1"},
+                                    std::pair{"gru.0.reverse.bias", "gru.bias_ih_l0_reverse"}})
+    CHECK(bit_equal(params[here].to(Device::cpu()), golden[there]));
+  const Tensor x = golden["expected.x"].to(params.device());
+  CHECK(distance(lstm(x).sequence, golden["expected.sequence"]) < 1e-6);
+  CHECK(distance(gru(x).sequence, golden["expected.gru"]) < 1e-6);
+}
+
 TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a sum once") {
   const Golden golden("torch_weights");
   Parameters params(Device::cpu(), {}, DType::f64);
