@@ -17,6 +17,7 @@
 #include "ebb/core/device/device.h"
 #include "ebb/core/device/tf32.h"
 #include "ebb/core/files/npy.h"
+#include "ebb/core/files/summary_writer.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/core/memory/comparison.h"

@@ -83,7 +83,9 @@ EventLog::EventLog(std::size_t max_events)
     : max_events_(max_events),
       counts_(has_even_counter()),
       start_(ticks()),
-      started_at_(nanoseconds()) {
+      started_at_(nanoseconds()),
+      began_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+                 .count()) {
   if (max_events == 0) throw Error("a recording needs room for at least one event");
   samples_.reserve(kSamples);
   marks_.reserve(kMostMarks);
@@ -224,6 +226,7 @@ EventLog::Reading EventLog::read() const {
     reading.samples = samples_;
     if (open_.events > 0) reading.samples.push_back(open_);
     reading.marks = marks_;
+    reading.began = began_;
     reading.start = start_held_;
     reading.before = open_.after;
     reading.dropped = dropped_;

@@ -109,6 +109,7 @@ class EventLog {
     std::vector<Sample> samples;  ///< of the dropped events, oldest first, in equal numbers but the
                                   ///< last
     std::vector<Event> marks;     ///< dropped: the first kMostMarks of them
+    double began = 0;             ///< nanosecond 0, in seconds since 1970
     Held start;                   ///< state before the first event of all
     Held before;                  ///< state before the first kept event
     std::size_t dropped = 0;
@@ -138,6 +139,7 @@ class EventLog {
   const std::size_t max_events_;
   const bool counts_;                      // whether the processor's counter is as good as a clock
   const std::int64_t start_, started_at_;  // in ticks, in nanoseconds
+  const double began_;                     // in seconds since 1970
 
   std::shared_ptr<Mutex> lock_ = std::make_shared<Mutex>();  // guards the members below
   std::deque<std::shared_ptr<Chunk>> chunks_;  // the oldest first; only the last has room

@@ -69,7 +69,9 @@ void Comparison::print() const {
 std::vector<detail::Run> Comparison::recorded_runs() const {
   std::vector<detail::Run> runs;
   for_each_run([&](const Measurement& run) {
-    if (run.log) runs.push_back({run.name + " on " + device_.name(), run.log});
+    if (run.log)
+      runs.push_back({run.name + " on " + device_.name(), run.log,
+                      device_.runtime().allocator().limit_bytes(), run.predicted.peak_bytes});
   });
   return runs;
 }
@@ -80,6 +82,10 @@ void Comparison::write_perfetto(const std::string& path) const {
 
 void Comparison::write_pytorch_snapshot(const std::string& path) const {
   detail::write_pytorch_snapshot(path, recorded_runs());
+}
+
+void Comparison::write_tensorboard(const std::string& folder) const {
+  detail::write_tensorboard(folder, recorded_runs());
 }
 
 }  // namespace ebb::memory

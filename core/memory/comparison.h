@@ -76,6 +76,8 @@ class Comparison {
   // run is a process, for PyTorch a device. Throw FileError.
   void write_perfetto(const std::string& path) const;
   void write_pytorch_snapshot(const std::string& path) const;
+  // Writes a folder for each run, which also has "memory/predicted_peak".
+  void write_tensorboard(const std::string& folder) const;
 
  private:
   std::vector<detail::Run> recorded_runs() const;

@@ -56,6 +56,11 @@ void Recording::write_pytorch_snapshot(const std::string& path) const {
   detail::write_pytorch_snapshot(path, {{device_.name(), log_}});
 }
 
+void Recording::write_tensorboard(const std::string& folder) const {
+  const std::size_t limit = device_.runtime().allocator().limit_bytes();
+  detail::write_tensorboard(folder, {{device_.name(), log_, limit}});
+}
+
 void snapshot_on_out_of_memory(std::string path) {
   if (path.empty()) {
     detail::set_out_of_memory_observer({});

@@ -15,11 +15,14 @@ namespace ebb::memory::detail {
 struct Run {
   std::string name;  // with the device's
   std::shared_ptr<const EventLog> log;
+  std::size_t limit_bytes = kNoLimit;
+  std::size_t predicted_peak_bytes = 0;  // above the bytes held before; 0: not known
 };
 
 // Write the files described at Recording. Throw FileError.
 void write_perfetto(const std::string& path, const std::vector<Run>& runs);
 void write_pytorch_snapshot(const std::string& path, const std::vector<Run>& runs);
+void write_tensorboard(const std::string& folder, const std::vector<Run>& runs);
 
 // Bytes of a block that are of one category. Other tools know blocks of one category only, so the
 // parts of an arena are shown as blocks that lie one behind the other.

@@ -291,6 +291,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
   app.add_option("--json", options.json, "Write the figures there")->type_name("FILE");
   app.add_option("--report", options.report, "Write a page there that shows the memory (HTML)")
       ->type_name("FILE");
+  app.add_option("--tensorboard", options.tensorboard,
+                 "Write loss and memory of each step there, in a folder\nfor each mode")
+      ->type_name("FOLDER");
   if (!program.compares)
     add_files(app, options, "Save the run there after each epoch",
               "Go on with the run saved there, up to --epochs");
@@ -314,6 +317,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
   if (comma != std::string::npos) check_input("--data", options.data.substr(comma + 1));
   if (!options.json.empty()) check_output("--json", options.json);
   if (!options.report.empty()) check_output("--report", options.report);
+  if (fs::exists(options.tensorboard) && !fs::is_directory(options.tensorboard))
+    throw BadArguments("--tensorboard " + options.tensorboard + ": that is no folder");
   check_files(options);
   return options;
 }

@@ -87,9 +87,10 @@ struct Options : Arguments {
   std::int64_t length = 48;  // values of the series in each LSTM window
   std::uint64_t seed = 7;
   std::string data = {};
-  std::string json = {};    // file for the figures; "": none
-  std::string report = {};  // file for the page; "": none
-  bool watches = false;     // serves the page meanwhile
+  std::string json = {};         // file for the figures; "": none
+  std::string report = {};       // file for the page; "": none
+  std::string tensorboard = {};  // folder for event files; "": none
+  bool watches = false;          // serves the page meanwhile
   double learning_rate = 0;
   // Of the variants on the page: half of what a budget can save in graph mode; eager activations
   // computed again.

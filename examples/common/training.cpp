@@ -16,6 +16,7 @@
 #include "ebb/core/data/metrics.h"
 #include "ebb/core/data/progress.h"
 #include "ebb/core/data/time_series.h"
+#include "ebb/core/files/summary_writer.h"
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/micro_batch.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -198,6 +199,7 @@ struct Run {
   const Device& here;  // the device of the options, or its twin
   memory::Marks& mark;
   bool prints_epochs;
+  std::string variant = {};
 
   bool predicts() const { return here != options.device; }
   std::int64_t rows() const { return std::min(options.micro_batch(), problem.training.size()); }
@@ -225,6 +227,36 @@ struct Mean {
   }
 };
 
+// Scalars for TensorBoard, if the options ask for them.
+class Scalars {
+ public:
+  Scalars(const Run& run, std::int64_t steps) : here_(run.here), steps_(steps) {
+    const std::string& folder = run.options.tensorboard;
+    if (folder.empty() || run.predicts()) return;
+    writer_.emplace(folder + "/" + name(run.options.mode) + run.variant);
+    peak_.emplace(here_);
+  }
+  void step(std::optional<double> loss) {
+    ++steps_;
+    add("loss/training", loss);
+    if (!writer_) return;
+    const memory::Stats stats = memory::stats(here_);
+    add("memory/allocated", static_cast<double>(stats.allocated.current));
+    add("memory/reserved", static_cast<double>(stats.reserved.current));
+    add("memory/peak", static_cast<double>(peak_->bytes()));
+    peak_.emplace(here_);
+  }
+  void add(const std::string& tag, std::optional<double> value) {
+    if (writer_ && value) writer_->add_scalar(tag, *value, steps_);
+  }
+
+ private:
+  const Device here_;
+  std::int64_t steps_;
+  std::optional<SummaryWriter> writer_;
+  std::optional<memory::PeakScope> peak_;  // since the last step
+};
+
 Training train_epochs(const Run& run, const Steps& steps) {
   const Problem& problem = run.problem;
   const Options& options = run.options;
@@ -245,6 +277,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
         (options.epochs - batches.pass()) * static_cast<std::int64_t>(batches.size()),
         ProgressOptions{
             .label = name(options.mode), .out = &std::cout, .terminal = true, .device = run.here});
+  Scalars scalars(run, batches.pass() * static_cast<std::int64_t>(batches.size()));
   Training training;
   double seconds = 0;
   std::int64_t count = 0;
@@ -256,8 +289,10 @@ Training train_epochs(const Run& run, const Steps& steps) {
     Mean loss, score;
     for (auto [x, y] : batches) {
       run.mark.step(steps.train(x, y));
-      if (has_values) loss.add(run.mark.losses().back(), y);
-      if (progress) progress->step(has_values ? run.mark.losses().back() : std::optional<double>());
+      const auto value = has_values ? run.mark.losses().back() : std::optional<double>();
+      if (value) loss.add(*value, y);
+      if (progress) progress->step(value);
+      scalars.step(value);
       ++count;
       if (interrupted()) break;
     }
@@ -277,6 +312,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
     run.mark("after validation");
     epoch.loss = loss.value();
     if (const auto mean = score.value()) epoch.metric = problem.summarize(*mean);
+    scalars.add("validation/" + problem.metric, epoch.metric);
     if (run.prints_epochs && epoch.loss) {
       if (progress) progress->clear();
       std::printf("epoch %3lld/%lld   loss %8.5f", number, of, *epoch.loss);
@@ -430,7 +466,7 @@ Training measure(memory::Comparison& comparison, const Problem& problem, const O
                  bool prints_epochs, const std::string& variant) {
   Training training;
   comparison.measure(name(options.mode) + variant, [&](Device here, memory::Marks& mark) {
-    const Run run{problem, options, here, mark, prints_epochs && here == options.device};
+    const Run run{problem, options, here, mark, prints_epochs && here == options.device, variant};
     if (!run.predicts()) memory::reset_peaks(here);  // the status line shows one
     if (options.memory_limit)  // on top of the bytes held, on the CPU the data
       memory::set_limit(here, memory::stats(here).reserved.current + *options.memory_limit);

@@ -61,6 +61,9 @@ struct Pages {
   void statistics_2() {
 #include "ebb_docs/statistics_2.inc"
   }
+  void statistics_3() {
+#include "ebb_docs/statistics_3.inc"
+  }
   void freeze() {
 #include "ebb_docs/coming-from_1.inc"
   }

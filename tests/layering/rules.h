@@ -110,8 +110,8 @@ inline std::vector<Outsider> outsiders() {
       {"CLI11", {"CLI/"}, {"examples/common/harness.cpp", "benchmarks/"}},
       {"libzip", {"zip.h"}, {"core/files/npz.cpp"}},
       {"protobuf",
-       {"google/protobuf/", "perfetto.pb.h"},
-       {"core/memory/perfetto_packets.cpp", "tests/core/"}},
+       {"google/protobuf/", "perfetto.pb.h", "tensorboard.pb.h"},
+       {"core/files/events.cpp", "core/memory/perfetto_packets.cpp", "tests/core/"}},
       {"Catch2", {"catch2/"}, {"tests/catch.h", "tests/main.cpp"}},
       {"Google Benchmark", {"benchmark/"}, {"benchmarks/"}},
   };

@@ -1,0 +1,209 @@
+// Event files for TensorBoard, read back by protobuf.
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/events.h"
+#include "ebb/core/files/summary_writer.h"
+#include "ebb/core/memory/comparison.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/recording.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/kib.h"
+#include "ebb/tests/core/temporary_folder.h"
+#if __has_include(<tensorboard.pb.h>)
+#include <sys/resource.h>
+#include <tensorboard.pb.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::kib;
+
+namespace {
+
+// The values of each tag by step. Fails for half a record.
+using Curves = std::map<std::string, std::map<std::int64_t, double>>;
+Curves curves_of(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  REQUIRE(files.size() == 1);
+  CHECK(files[0].find("/events.out.tfevents.") != std::string::npos);
+  const std::string text = tests::contents_of(files[0]);
+  Curves curves;
+  double last = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    REQUIRE(at + 16 < text.size());
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + at, sizeof bytes);
+    REQUIRE(bytes <= text.size() - at - 16);
+    tensorboard::Event event;
+    REQUIRE(event.ParseFromString(text.substr(at + 12, bytes)));
+    CHECK(event.file_version() == (at == 0 ? "brain.Event:2" : ""));
+    CHECK(event.wall_time() >= last);
+    last = event.wall_time();
+    for (const auto& value : event.summary().value())
+      CHECK(curves[value.tag()].emplace(event.step(), value.simple_value()).second);
+    at += bytes + 16;
+  }
+  CHECK(std::abs(last - static_cast<double>(std::time(nullptr))) < 60);
+  return curves;
+}
+
+double highest(const std::map<std::int64_t, double>& curve) {
+  return std::ranges::max_element(curve, {}, [](const auto& point) { return point.second; })
+      ->second;
+}
+
+}  // namespace
+
+TEST_CASE("records of event files are TensorBoard's own, byte for byte", "[host]") {
+  // Written by tensorboard.summary.writer.record_writer.RecordWriter of TensorBoard 2.21.
+  const std::string version =
+      "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c";
+  const std::string scalars =
+      "2500000000000000eabc36f309000000000000044010ac022a170a0b0a046c6f7373150000803e0a080a016215"
+      "00000044036ccaf5";
+  const auto hex = [](const std::string& record) {
+    std::string text;
+    for (const unsigned char byte : record)
+      for (const int digit : {byte / 16, byte % 16}) text += "0123456789abcdef"[digit];
+    return text;
+  };
+  CHECK(hex(detail::event_record(1.5)) == version);
+  CHECK(hex(detail::event_record(2.5, 300, {{"loss", 0.25}, {"b", 512}})) == scalars);
+}
+
+TEST_CASE("scalars reach their file in whole records, also after a write that fails", "[host]") {
+  const tests::TemporaryFolder folder;
+  const std::string runs = folder.path("runs/first");
+  SummaryWriter writer(runs);
+  writer.add_scalar("loss", 0, 0);
+  writer.flush();
+  CHECK(curves_of(runs) == Curves{{"loss", {{0, 0}}}});
+  const std::string long_tag(5000, 'x');
+  writer.add_scalar(long_tag, 2, 1);
+  CHECK(curves_of(runs).size() == 1);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const std::string why = tests::why_not_thrown<FileError>([&] { writer.flush(); },
+                                                           "cannot be written: File too large");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(why == "");
+  CHECK(curves_of(runs).size() == 1);
+  writer.flush();
+  CHECK(curves_of(runs) == Curves{{"loss", {{0, 0}}}, {long_tag, {{1, 2}}}});
+  {
+    SummaryWriter other(folder.path("other"));
+    for (int i = 0; i < 2; ++i) other.add_scalar("loss", i, i);
+  }
+  CHECK(curves_of(folder.path("other")) == Curves{{"loss", {{0, 0}, {1, 1}}}});
+  folder.file("file", "");
+  CHECK_ERROR(SummaryWriter(folder.path("file/runs")), FileError, "file/runs: cannot be made: ");
+}
+
+TEST_CASE("each step of a recording is in its event file, with the recording's bytes", "[host]") {
+  const tests::TemporaryFolder folder;
+  const Device device = Device::simulated("cpu", 1_GiB);
+  const Tensor before = kib(5, device);
+  for (const std::size_t max_events : {1000U, 20U}) {
+    memory::Recording recording(device, {.max_events = max_events});
+    const memory::PeakScope peak(device);
+    const Tensor weight = Parameters(device).declare("w", {4}, initializers::constant(1));
+    std::vector<Tensor> kept;
+    for (int i = 0; i < 7; ++i) {
+      const Tensor x = kib(i == 2 ? 9 : 1, device);
+      sum(square(weight * 3)).backward();
+      kept.push_back(kib(2, device));
+      recording.step();
+    }
+    kept.clear();
+    memory::release_cached(device);
+    const std::string runs = folder.path(std::to_string(max_events));
+    if (recording.dropped() > 0) memory::set_limit(device, 64_MiB);
+    for (int i = 0; i < 2; ++i) recording.write_tensorboard(runs);
+    Curves curves = curves_of(runs + "/sim:cpu");
+
+    // The tests of recordings compare their events with the device's figures.
+    std::int64_t step = 8;
+    std::map<std::int64_t, double> allocated, reserved;
+    const std::vector<memory::RecordedEvent> events = recording.events();
+    for (auto event = events.rbegin(); event != events.rend(); ++event)
+      if (event == events.rbegin() || event->kind == memory::EventKind::step) {
+        allocated[step] = static_cast<double>(event->allocated_bytes);
+        reserved[step--] = static_cast<double>(event->reserved_bytes);
+      }
+    CHECK((step == 0) == (recording.dropped() == 0));
+    CHECK(std::ranges::includes(curves["memory/allocated"], allocated));
+    CHECK(std::ranges::includes(curves["memory/reserved"], reserved));
+    CHECK(curves["memory/allocated"].size() == curves["memory/peak"].size());
+    CHECK(highest(curves["memory/peak"]) == static_cast<double>(peak.bytes()));
+    CHECK(curves["memory/peak"][2] < highest(curves["memory/peak"]));
+    std::map<std::int64_t, double> sums;
+    for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
+      for (const auto& [at, bytes] :
+           curves[std::string("peak/") + memory::name(static_cast<memory::Category>(i))])
+        sums[at] += bytes;
+    CHECK(sums == curves["memory/peak"]);
+    CHECK(curves.contains("memory/limit") == (recording.dropped() > 0));
+  }
+}
+
+TEST_CASE("event files of a comparison are a folder for each run, with its prediction") {
+  const tests::TemporaryFolder folder;
+  memory::Comparison comparison(Device::cpu());
+  const Tensor before = kib(5, Device::cpu());
+  for (const std::int64_t size : {4, 8})
+    comparison.measure("a/b", [&](const Device& here, memory::Marks& mark) {
+      const Tensor x = kib(size, here);
+      mark.step({});
+    });
+  comparison.write_tensorboard(folder.path("runs"));
+  for (const auto& [name, result] : {std::pair("a_b on cpu", 0U), std::pair("a_b on cpu 2", 1U)}) {
+    Curves curves = curves_of(folder.path("runs/") + name);
+    CHECK(highest(curves["memory/peak"]) == highest(curves["memory/predicted_peak"]));
+    CHECK(highest(curves["memory/peak"]) - curves["memory/allocated"][2] ==
+          static_cast<double>(comparison.results()[result].measured.peak_bytes));
+  }
+  folder.file("file", "");
+  CHECK_ERROR(comparison.write_tensorboard(folder.path("file")), FileError, "file/a_b on cpu");
+}
+
+TEST_CASE("writes files for the scripts that open them in other tools", "[.files]") {
+  const auto train = [](const Device& here, const auto& end_step) {
+    const Tensor weight =
+        Parameters(here).scope("layer").declare("w", {64, 64}, initializers::constant(1));
+    for (int i = 0; i < 300; ++i) {
+      const Tensor loss = sum(square(weight * 3));
+      loss.backward();
+      end_step(loss);
+    }
+  };
+  {
+    memory::Recording recording(Device::cpu());
+    train(Device::cpu(), [&](const Tensor&) { recording.step(); });
+    recording.write_json("recording.json");
+    recording.write_tensorboard("runs");
+  }
+  memory::Comparison comparison(Device::cpu());
+  for (const char* name : {"first", "second"})
+    comparison.measure(name, [&](const Device& here, memory::Marks& mark) {
+      train(here, [&](const Tensor& loss) { mark.step(loss); });
+    });
+  for (const char* file : {"trace.json", "trace.perfetto"}) comparison.write_perfetto(file);
+}
+#else
+TEST_CASE("event files ask for protobuf", "[host]") {
+  CHECK_ERROR(ebb::SummaryWriter("runs"), ebb::Error,
+              "apt-get install protobuf-compiler libprotobuf-dev");
+}
+#endif
