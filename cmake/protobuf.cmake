@@ -2,8 +2,8 @@
 # <name.pb.h>.
 include(third_party/protobuf.cmake)
 set(protos core/files/tensorboard.proto core/memory/perfetto.proto)
-set(with_protobuf core/files/events.cpp core/memory/perfetto_packets.cpp)
-set(without_protobuf core/files/events_without_protobuf.cpp core/memory/perfetto_without_protobuf.cpp)
+set(with_protobuf core/files/summary_writer.cpp core/memory/perfetto_packets.cpp)
+set(without_protobuf core/files/summary_writer_without_protobuf.cpp core/memory/perfetto_without_protobuf.cpp)
 
 if(TARGET ebb::protobuf)
   set(EBB_PROTO_DIR ${CMAKE_CURRENT_BINARY_DIR}/protos)

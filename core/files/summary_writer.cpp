@@ -1,5 +1,7 @@
 #include "ebb/core/files/summary_writer.h"
 
+#include <spdlog/fmt/fmt.h>
+#include <tensorboard.pb.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,27 +13,55 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
-#include "ebb/core/files/events.h"
 
 namespace ebb {
 
 namespace {
 
-double seconds_since_1970(std::chrono::system_clock::time_point time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
+using tensorboard::Event;
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Differs between all writers of this machine.
-std::string ending() {
-  static std::atomic<unsigned> count{0};
-  return std::to_string(::getpid()) + "." + std::to_string(count++);
+// CRC-32C (Castagnoli), rotated and shifted as in tensorflow/core/lib/hash/crc32c.h.
+std::uint32_t masked_crc(const std::string& text) {
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const char byte : text) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc % 2 == 0 ? 0 : 0x82F63B78U);
+  }
+  crc = ~crc;
+  return (crc >> 15 | crc << 17) + 0xA282EAD8U;
+}
+
+std::string little_endian(std::uint64_t number, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i);
+  return text;
+}
+
+// A TFRecord: the event between its length and its checksum.
+std::string record_of(const Event& event) {
+  const std::string text = event.SerializeAsString(), length = little_endian(text.size(), 8);
+  return length + little_endian(masked_crc(length), 4) + text + little_endian(masked_crc(text), 4);
 }
 
 }  // namespace
 
-SummaryWriter::SummaryWriter(const std::string& folder)
-    : path_(detail::event_file(folder, seconds_since_1970(begin_), ending())),
-      pending_(detail::event_record(seconds_since_1970(begin_))) {
+SummaryWriter::SummaryWriter(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) detail::refuse_file(folder + ": cannot be made: " + error.message());
+  static std::atomic<unsigned> count{0};
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  Event event;
+  event.set_wall_time(seconds_since_1970());
+  event.set_file_version("brain.Event:2");
+  path_ = fmt::format("{}/events.out.tfevents.{:010.0f}.{}.{}.{}", folder, event.wall_time(), host,
+                      ::getpid(), count++);
+  pending_ = record_of(event);
   flush();
 }
 
@@ -43,14 +73,20 @@ SummaryWriter::~SummaryWriter() {
   }
 }
 
-void SummaryWriter::add_scalar(const std::string& tag, double value, std::int64_t step) {
-  const Clock::time_point now = Clock::now();
-  pending_ += detail::event_record(seconds_since_1970(now), step, {{tag, value}});
-  if (now - flushed_ >= std::chrono::seconds(2)) flush();
+void SummaryWriter::add_scalar(const std::string& tag, double value, std::int64_t step,
+                               std::optional<double> walltime) {
+  Event event;
+  event.set_wall_time(walltime ? *walltime : seconds_since_1970());
+  event.set_step(step);
+  auto& scalar = *event.mutable_summary()->add_value();
+  scalar.set_tag(tag);
+  scalar.set_simple_value(static_cast<float>(value));
+  pending_ += record_of(event);
+  if (std::chrono::steady_clock::now() - flushed_ >= std::chrono::seconds(2)) flush();
 }
 
 void SummaryWriter::flush() {
-  flushed_ = Clock::now();
+  flushed_ = std::chrono::steady_clock::now();
   std::ofstream file(path_, std::ios::binary | std::ios::app);
   file << pending_;
   file.close();

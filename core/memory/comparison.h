@@ -76,7 +76,7 @@ class Comparison {
   // run is a process, for PyTorch a device. Throw FileError.
   void write_perfetto(const std::string& path) const;
   void write_pytorch_snapshot(const std::string& path) const;
-  // Writes a folder for each run, which also has "memory/predicted_peak".
+  // Writes a folder for each run, with "memory/predicted_peak" besides. Throws FileError.
   void write_tensorboard(const std::string& folder) const;
 
  private:

@@ -104,12 +104,12 @@ class Recording {
   // as a whole or not at all. Throws FileError.
   void write_pytorch_snapshot(const std::string& path) const;
 
-  // Writes the steps so far for TensorBoard, as an event file in a folder of the device's name
-  // within `folder`. Each step has "memory/allocated" and "memory/reserved" at its end,
-  // "memory/peak" since the step before, its split "peak/activation" and so on, and "memory/limit"
-  // if the device has one now. Events after the last step count as one more; steps of a sample are
-  // one point, the last of them. Written again, the recording replaces its file. Throws FileError,
-  // and Error in a build without protobuf.
+  // Writes the steps so far for TensorBoard, like a SummaryWriter of folder + "/" + the device's
+  // name. Each step has "memory/allocated" and "memory/reserved" at its end, "memory/peak" since
+  // the step before, its split "peak/activation" and so on, and "memory/limit" if the device has
+  // one now. Events after the last step count as one more; the steps of a sample are one point, at
+  // the last of them. Each call makes a file, and TensorBoard mixes those of one folder. Throws
+  // FileError, and Error in a build without protobuf.
   void write_tensorboard(const std::string& folder) const;
 
   // For the library's own reports: the events, which outlive the recording.

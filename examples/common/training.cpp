@@ -277,7 +277,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
         (options.epochs - batches.pass()) * static_cast<std::int64_t>(batches.size()),
         ProgressOptions{
             .label = name(options.mode), .out = &std::cout, .terminal = true, .device = run.here});
-  Scalars scalars(run, batches.pass() * static_cast<std::int64_t>(batches.size()));
+  Scalars scalars(run, batches.pass() * batches.size() + batches.given());
   Training training;
   double seconds = 0;
   std::int64_t count = 0;

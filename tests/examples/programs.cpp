@@ -34,6 +34,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_lstm --memory-limit 3X", "takes a size, as in 64MiB"},
       {"train_lstm --memory-limit 99999999999GiB", "takes a size"},
       {"train_lstm --report nowhere/page.html", "--report nowhere/page.html: there is no"},
+      {"train_lstm --tensorboard /dev/null", "--tensorboard /dev/null: that is no folder"},
       {"train_lstm --data nowhere.csv", "nowhere.csv"},
       {"train_mlp --mode both", "--mode"},
       {"train_mlp --device cuda:no", "unknown device"},
@@ -95,6 +96,24 @@ TEST_CASE("a run that fails ends with 1 and says why") {
     CHECK(holds(limited, " within a limit of 1."));
     CHECK(limited.output.ends_with(" MiB\n"));
   }
+}
+
+TEST_CASE("a training writes each step and each epoch's validation for TensorBoard") {
+  const TemporaryFolder folder;
+  const Ended ended = run("train_mlp --mode eager --epochs 2 --tensorboard " + folder.path("runs"));
+  INFO(ended.output);
+  if (holds(ended, "without protobuf")) return;
+  CHECK(ended.code == 0);
+  const auto file = std::filesystem::directory_iterator(folder.path("runs/eager"))->path();
+  const std::string text = contents_of(file);
+  const auto count = [&](const std::string& tag) {
+    std::size_t times = 0;
+    for (std::size_t at = 0; (at = text.find(tag, at)) != std::string::npos; ++at) ++times;
+    return times;
+  };
+  for (const char* tag : {"loss/training", "memory/allocated", "memory/reserved", "memory/peak"})
+    CHECK(count(tag) == 90);  // 1,438 digits in batches of 32
+  CHECK(count("validation/accuracy") == 2);
 }
 
 TEST_CASE("what cannot be printed has not been run") {

@@ -111,7 +111,7 @@ inline std::vector<Outsider> outsiders() {
       {"libzip", {"zip.h"}, {"core/files/npz.cpp"}},
       {"protobuf",
        {"google/protobuf/", "perfetto.pb.h", "tensorboard.pb.h"},
-       {"core/files/events.cpp", "core/memory/perfetto_packets.cpp", "tests/core/"}},
+       {"core/files/summary_writer.cpp", "core/memory/perfetto_packets.cpp", "tests/core/"}},
       {"Catch2", {"catch2/"}, {"tests/catch.h", "tests/main.cpp"}},
       {"Google Benchmark", {"benchmark/"}, {"benchmarks/"}},
   };
