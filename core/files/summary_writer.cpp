@@ -87,16 +87,16 @@ void SummaryWriter::add_scalar(const std::string& tag, double value, std::int64_
 
 void SummaryWriter::flush() {
   flushed_ = std::chrono::steady_clock::now();
+  std::error_code ignored;
+  const std::uintmax_t before = std::filesystem::file_size(path_, ignored);
   std::ofstream file(path_, std::ios::binary | std::ios::app);
   file << pending_;
   file.close();
   if (!file) {
     const std::string cause = std::generic_category().message(errno);
-    std::error_code ignored;
-    std::filesystem::resize_file(path_, written_, ignored);  // readers stop at half a record
+    std::filesystem::resize_file(path_, before, ignored);  // readers stop at half a record
     detail::refuse_file(path_ + ": cannot be written: " + cause);
   }
-  written_ += pending_.size();
   pending_.clear();
 }
 

@@ -36,7 +36,6 @@ class SummaryWriter {
 
  private:
   std::string path_, pending_;  // pending_: whole records
-  std::uintmax_t written_ = 0;  // bytes
   std::chrono::steady_clock::time_point flushed_;
 };
 
