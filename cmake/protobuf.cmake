@@ -1,9 +1,9 @@
 # What is written by protobuf, and the messages for it: .proto files with those fields alone that ebb writes, compiled to
 # <name.pb.h>.
 include(third_party/protobuf.cmake)
-set(protos core/files/tensorboard.proto core/memory/perfetto.proto)
-set(with_protobuf core/files/summary_writer.cpp core/memory/perfetto_packets.cpp)
-set(without_protobuf core/files/summary_writer_without_protobuf.cpp core/memory/perfetto_without_protobuf.cpp)
+set(protos core/files/tensorboard.proto core/memory/perfetto.proto graph/onnx/onnx.proto)
+set(with_protobuf core/files/summary_writer.cpp core/memory/perfetto_packets.cpp graph/onnx/write.cpp)
+list(TRANSFORM with_protobuf REPLACE "\\.cpp$" "_without_protobuf.cpp" OUTPUT_VARIABLE without_protobuf)
 
 if(TARGET ebb::protobuf)
   set(EBB_PROTO_DIR ${CMAKE_CURRENT_BINARY_DIR}/protos)

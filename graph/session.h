@@ -171,6 +171,17 @@ class Session {
   void load_torch(const Parameters& parameters, const std::string& file,
                   const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
 
+  // Writes what `outputs` need as an ONNX model, for inference by other programs (opset 21, IR
+  // version 10): write_onnx("model.onnx", {{"scores", scores}}). Its inputs are the placeholders
+  // that they need, by their names, whose open sizes stay open. Parameters keep their names. The
+  // same graph and values make the same file. On the host it takes one value at a time beside what
+  // the nodes take. Throws Error for an operator that has no translation (docs/operators.md lists
+  // those that have one), with the operator's line; for a name that two inputs, outputs or
+  // parameters have; for a model above 2 GiB; and if ebb was built without protobuf. FileError as
+  // save(). An old file stays as it was then.
+  void write_onnx(const std::string& file, const std::vector<NamedTensor>& outputs,
+                  CallSite site = CallSite::here());
+
   memory::Breakdown memory() const;
   // Statistics of the session's pool.
   memory::Stats stats() const;

@@ -37,14 +37,8 @@ Shape filled(const Inference& inference, Shape to, std::int64_t elements) {
   return to;
 }
 
-// The attributes of a view: the axes [begin, end) of x in another shape.
-struct ViewAttributes {
-  std::int64_t begin, end;
-  detail::AskedShape sizes;
-};
-
 void infer_view(Inference& inference) {
-  const auto& view = inference.attribute<ViewAttributes>();
+  const auto& view = inference.attribute<detail::ViewAttributes>();
   const int begin = static_cast<int>(view.begin), end = static_cast<int>(view.end);
   const Spec& x = inference.inputs[0];
   inference.require(begin <= end, "takes a tensor of at least one axis");
@@ -63,14 +57,9 @@ void infer_reshape_like(Inference& inference) {
   inference.output(inference.inputs[0].dtype, to);
 }
 
-// Bit i is axis i of x, of size 1.
-struct SqueezeAttributes {
-  std::uint64_t axes = 0;
-};
-
 void infer_squeeze(Inference& inference) {
   const Spec& x = inference.inputs[0];
-  const std::uint64_t axes = inference.attribute<SqueezeAttributes>().axes;
+  const std::uint64_t axes = inference.attribute<detail::SqueezeAttributes>().axes;
   Shape out;
   for (int i = 0; i < x.shape.rank(); ++i) {
     if ((axes >> i & 1) == 0)
@@ -95,7 +84,7 @@ constexpr OpDef view_op(const char* name, void (*infer)(Inference&) = infer_view
 }
 
 Tensor view(const OpDef& op, const Operand& x, int begin, int end, const Shape& sizes) {
-  return detail::apply_to(op, x, ViewAttributes{begin, end, detail::AskedShape(sizes)});
+  return detail::apply_to(op, x, detail::ViewAttributes{begin, end, detail::AskedShape(sizes)});
 }
 
 int rank_of(const OpDef& op, const Operand& x) { return detail::tensor_of(op, x).rank(); }
@@ -127,7 +116,7 @@ Tensor unsqueeze(const Operand& x, int axis) {
 }
 
 Tensor squeeze(const Operand& x, const AxisList& axes) {
-  SqueezeAttributes attributes;
+  detail::SqueezeAttributes attributes;
   for (const int axis : detail::axes_of(squeeze_op, axes, x))
     attributes.axes |= std::uint64_t{1} << axis;
   return detail::apply_to(squeeze_op, x, attributes);

@@ -100,6 +100,16 @@ struct AskedShape {
   Shape shape() const { return Shape(std::span(dims, static_cast<std::size_t>(rank))); }
 };
 
+// The attributes of a view: the axes [begin, end) of x in another shape.
+struct ViewAttributes {
+  std::int64_t begin, end;
+  AskedShape sizes;
+};
+// The attributes of squeeze: bit i is axis i of x, of size 1.
+struct SqueezeAttributes {
+  std::uint64_t axes = 0;
+};
+
 // The attributes of an operator that makes a tensor without a like: first what its kernel reads,
 // then the shape and dtype.
 template <class Told>

@@ -35,13 +35,17 @@ struct Pages {
   models::Dense head;
   optim::Adam adam, optimizer;
   DataLoader batches;
-  Tensor x, y, batch, labels, sequences, lengths, start, table, output, input;
+  Session session;
+  Tensor x, y, batch, labels, sequences, lengths, start, table, output, input, scores;
 
   void data_1() {
 #include "ebb_docs/data_1.inc"
   }
   void data_2() {
 #include "ebb_docs/data_2.inc"
+  }
+  void data_3() {
+#include "ebb_docs/data_3.inc"
   }
   void devices_1() {
 #include "ebb_docs/devices_1.inc"

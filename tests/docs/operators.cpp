@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ebb/graph/onnx/translation.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/source_folder.h"
@@ -163,6 +164,12 @@ std::string page() {
     for (const char* header : family.headers)
       add_rows(contents_of(source_folder() + "/core/" + header), options, seen, page);
   }
+  page << "\n## ONNX\n\n`session.write_onnx` translates these operators and what is made of them "
+          "(`embedding`, `transpose`, the models):\n\n";
+  std::string names;
+  for (const std::string_view name : detail::onnx_operators())
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  page << names << ".\n";
   return page.str();
 }
 

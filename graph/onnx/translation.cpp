@@ -1,0 +1,117 @@
+#include "ebb/graph/onnx/translation.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <unordered_set>
+
+#include "ebb/core/base/error.h"
+
+namespace ebb::detail {
+
+namespace {
+
+constexpr std::span<const OnnxRule> (*kFamilies[])() = {onnx_pointwise_rules, onnx_shape_rules,
+                                                        onnx_layer_rules, onnx_recurrent_rules};
+
+const OnnxRule& onnx_rule_of(const OnnxCall& call) {
+  for (const auto& family : kFamilies)
+    for (const OnnxRule& rule : family())
+      if (rule.op == call.node.op) return rule;
+  call.refuse("has no translation to ONNX; docs/operators.md lists the operators that have one");
+}
+
+}  // namespace
+
+OnnxNames OnnxCall::add_many(int outputs, const char* type, OnnxNames given,
+                             OnnxAttributes attributes) const {
+  OnnxNames made;
+  for (int i = 0; i < outputs; ++i) made.push_back(new_name(type));
+  graph_.nodes.push_back({type, std::move(given), made, std::move(attributes)});
+  return made;
+}
+
+std::string OnnxCall::constant(const Tensor& value) const {
+  const std::string name = new_name("constant");
+  graph_.initializers.push_back({name, {value.dtype(), value.shape()}, value});
+  return name;
+}
+
+std::string OnnxCall::cast(const std::string& x, DType dtype) const {
+  return add("Cast", {x}, {{"to", onnx_dtype(dtype)}});
+}
+
+std::string OnnxCall::transpose(const std::string& x, int rank, int a, int b) const {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[static_cast<std::size_t>(a)], order[static_cast<std::size_t>(b)]);
+  return add("Transpose", {x}, {{"perm", order}});
+}
+
+void OnnxCall::refuse(const std::string& text) const {
+  throw Error(message("write_onnx", std::string(node.op->name) + " " + text, node.site));
+}
+
+// A slash keeps the name apart from parameters' names.
+std::string OnnxCall::new_name(const char* what) const {
+  return std::string(node.site.layer_name()) + "/" + what + "_" + std::to_string(graph_.names++);
+}
+
+std::vector<std::string_view> onnx_operators() {
+  std::set<std::string_view> names;
+  for (const auto& family : kFamilies)
+    for (const OnnxRule& rule : family()) names.insert(rule.op->name);
+  return {names.begin(), names.end()};
+}
+
+std::int64_t onnx_dtype(DType dtype) noexcept {
+  constexpr std::int64_t kNumbers[] = {1, 11, 10, 16, 6, 7, 2, 9};  // in the order of DType
+  return kNumbers[static_cast<std::size_t>(dtype)];
+}
+
+OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> outputs) {
+  OnnxGraph graph;
+  std::unordered_set<std::string> taken;
+  const auto take = [&](const std::string& name) {
+    if (!taken.insert(name).second)
+      refuse("write_onnx", "two inputs, outputs or parameters are called '" + name + "'");
+    return name;
+  };
+  std::vector<OnnxNames> made(draft.nodes.size());  // names of each node's outputs
+  const auto name_of = [&](const Node::Source& source) {
+    const OnnxNames& names = made[draft.index_of(*source.producer)];
+    if (source.output >= names.size())
+      OnnxCall(graph, *source.producer, {})
+          .refuse("has no translation to ONNX of what it keeps for gradients");
+    return names[source.output];
+  };
+  for (const DraftNode& item : draft.nodes) {
+    const Node& node = *item.node;
+    OnnxNames& results = made[draft.index_of(node)];
+    OnnxNames inputs;
+    for (const Node::Source& source : node.inputs) inputs.push_back(name_of(source));
+    const OnnxCall call(graph, node, std::move(inputs));
+    if (node.op == &captured_op) {
+      results = {call.constant(node.extra->tensor)};
+    } else if (node.op->is_source) {
+      const bool is_input = node.op == &placeholder_op;
+      OnnxValue value{take(node.extra->name), node.outputs[0]};
+      if (!is_input)
+        value.value = static_cast<std::size_t>(node.attributes.get<VariableAttributes>().index);
+      results = {value.name};
+      (is_input ? graph.inputs : graph.initializers).push_back(std::move(value));
+    } else {
+      const OnnxRule& rule = onnx_rule_of(call);
+      results = rule.translate ? rule.translate(call, rule.type)
+                               : OnnxNames{call.add(rule.type, call.inputs)};
+    }
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Node::Source& source = draft.fetches[i].source;
+    graph.nodes.push_back({"Identity", {name_of(source)}, {take(outputs[i].name)}, {}});
+    graph.outputs.push_back({outputs[i].name, source.producer->outputs[source.output]});
+  }
+  return graph;
+}
+
+}  // namespace ebb::detail

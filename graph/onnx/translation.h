@@ -1,0 +1,112 @@
+// From the nodes of a graph to those of ONNX. Nothing here sees protobuf.
+#pragma once
+#include <concepts>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ebb/core/parameters/named_tensors.h"
+#include "ebb/graph/passes/draft.h"
+
+namespace ebb::detail {
+
+using OnnxNames = std::vector<std::string>;
+
+struct OnnxAttribute {
+  const char* name;
+  std::variant<std::int64_t, double, const char*, std::vector<std::int64_t>> value;
+
+  OnnxAttribute(const char* of, std::integral auto number)
+      : name(of), value(static_cast<std::int64_t>(number)) {}
+  OnnxAttribute(const char* of, auto what) : name(of), value(std::move(what)) {}
+};
+using OnnxAttributes = std::vector<OnnxAttribute>;
+
+struct OnnxNode {
+  const char* type;
+  OnnxNames inputs, outputs;
+  OnnxAttributes attributes;
+};
+
+// A named input, output or initializer.
+struct OnnxValue {
+  std::string name;
+  Spec spec;
+  std::variant<Tensor, std::size_t> value = {};  // of an initializer; a variable by its index
+};
+
+// Nodes in an order in which each follows the makers of its inputs. Values are known by name.
+struct OnnxGraph {
+  std::vector<OnnxNode> nodes;
+  std::vector<OnnxValue> inputs, outputs, initializers;
+  std::size_t names = 0;  // made so far
+};
+
+// An application of an operator, and the ONNX nodes that a rule makes of it.
+class OnnxCall {
+ public:
+  OnnxCall(OnnxGraph& to, const Node& of, OnnxNames names)
+      : inputs(std::move(names)), node(of), graph_(to) {}
+
+  const OnnxNames inputs;  // names of the operator's inputs
+  const Node& node;
+  const Spec& in(std::size_t i) const noexcept {
+    const Node::Source& source = node.inputs[i];
+    return source.producer->outputs[source.output];
+  }
+  const Spec& out(std::size_t i = 0) const noexcept { return node.outputs[i]; }
+  template <class T>
+  const T& attribute() const noexcept {
+    return node.attributes.get<T>();
+  }
+
+  // Add a node, and give the name of its output, or of several.
+  std::string add(const char* type, OnnxNames inputs, OnnxAttributes attributes = {}) const {
+    return add_many(1, type, std::move(inputs), std::move(attributes))[0];
+  }
+  OnnxNames add_many(int outputs, const char* type, OnnxNames inputs,
+                     OnnxAttributes attributes) const;
+  // Add an initializer, and give its name.
+  std::string constant(const Tensor& value) const;
+  std::string number(double value, DType dtype, const Shape& shape = {}) const {
+    return constant(Tensor::full(shape, value, dtype));
+  }
+  std::string integers(const std::vector<std::int64_t>& values) const {
+    return constant(Tensor::from(values));
+  }
+  // Nodes that several rules add.
+  std::string cast(const std::string& x, DType dtype) const;
+  std::string transpose(const std::string& x, int rank, int a, int b) const;
+
+  // Throws Error "[write_onnx] topk text (model.cpp:12)".
+  [[noreturn]] void refuse(const std::string& text) const;
+
+ private:
+  std::string new_name(const char* what) const;
+
+  OnnxGraph& graph_;
+};
+
+// The translation of an operator.
+struct OnnxRule {
+  const OpDef* op;
+  const char* type;  // the ONNX operator, or the chief one
+  // Adds nodes, and gives the names of the operator's outputs. Null: one node of the same inputs.
+  OnnxNames (*translate)(const OnnxCall& call, const char* type) = nullptr;
+};
+// The rules of a family.
+std::span<const OnnxRule> onnx_pointwise_rules(), onnx_shape_rules(), onnx_layer_rules(),
+    onnx_recurrent_rules();
+// The names of all operators that have a rule, in order.
+std::vector<std::string_view> onnx_operators();
+
+// The number of a dtype in TensorProto.DataType.
+std::int64_t onnx_dtype(DType dtype) noexcept;
+
+// Translates what `outputs` need. Throws Error for an operator without a rule, and for a name that
+// two values have.
+OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> outputs);
+
+}  // namespace ebb::detail
