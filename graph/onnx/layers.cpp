@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ebb/core/kernels/attention.h"
 #include "ebb/core/kernels/conv.h"
 #include "ebb/core/kernels/linear.h"
@@ -117,8 +119,12 @@ OnnxNames attention(const OnnxCall& call, const char*) {
   std::string scores =
       call.add("MatMul", {q, call.transpose(call.inputs[1], rank, rank - 2, rank - 1)});
   std::string counts;  // bool, where a key counts
-  if (how.mask != 0 && call.in(3).dtype == DType::boolean) counts = call.inputs[3];
-  if (how.mask != 0 && counts.empty()) scores = call.add("Add", {scores, call.inputs[3]});
+  if (how.mask != 0 && call.in(3).dtype == DType::boolean) {
+    counts = call.inputs[3];
+  } else if (how.mask != 0) {
+    scores = call.add("Add", {scores, call.inputs[3]});
+    counts = call.add("Greater", {call.inputs[3], call.number(-HUGE_VAL, dtype)});
+  }
   if (how.causal != 0) {
     const std::string shape = call.add("Shape", {scores}, {{"start", -2}});
     const std::string all = call.add("Expand", {call.number(1, DType::boolean), shape});

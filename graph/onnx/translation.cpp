@@ -18,7 +18,9 @@ const OnnxRule& onnx_rule_of(const OnnxCall& call) {
   for (const auto& family : kFamilies)
     for (const OnnxRule& rule : family())
       if (rule.op == call.node.op) return rule;
-  call.refuse("has no translation to ONNX; docs/operators.md lists the operators that have one");
+  call.refuse(
+      "has no translation to ONNX; docs/operators.md lists operators that have one, in "
+      "Phase::inference");
 }
 
 }  // namespace

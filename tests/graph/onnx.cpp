@@ -107,8 +107,8 @@ TEST_CASE("what ONNX cannot have is an error with the operator's line, and leave
     session.write_onnx(file, outputs);
   };
   CHECK_ERROR(write({{"s", sorted}}), Error,
-              "[write_onnx] argsort has no translation to ONNX; docs/operators.md lists the "
-              "operators that have one " +
+              "[write_onnx] argsort has no translation to ONNX; docs/operators.md lists operators "
+              "that have one, in Phase::inference " +
                   line);
   CHECK_ERROR(write({{"s", two}}), Error, "unflatten with two open sizes behind axis 0");
   CHECK_ERROR(write({{"x", model.scores}}), Error, "are called 'x'");

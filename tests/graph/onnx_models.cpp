@@ -126,7 +126,10 @@ void write_encoder() {
   const models::Dense pooler(parameters.scope("pooler"), 32, 32, Activation::tanh);
   Tensor flags = arange(36, {.dtype = DType::f32});
   flags = reshape(less(flags, 20), {3, 12});
-  write("encoder", graph, {x, pooler(select(x, 1, 0))}, {{at, codes(3, 12)}, {counts, flags}});
+  const Tensor added = log(cast(unsqueeze(counts, 1), DType::f32));  // the same mask as scores
+  write("encoder", graph,
+        {x, pooler(select(x, 1, 0)), scaled_dot_product_attention(x, x, x, added)},
+        {{at, codes(3, 12)}, {counts, flags}});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/graph/onnx_writer.h"
 #include "ebb/tests/in_mode.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/properties/check_plan.h"
@@ -319,6 +320,27 @@ TEST_CASE("random programs give the same bits in both modes, and take what plan 
   CHECK(repeated_nodes > program_count() / 15);
   CHECK(cut_programs > program_count() / 120);
   if (cpu.runtime().profile().link_bytes_per_us > 0) CHECK(moved_values > 0);
+}
+
+TEST_CASE("random programs are written as ONNX models", "[.onnx]") {
+  set_seed(Seed{5});
+  for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
+    Drawn drawn(seed);
+    Graph graph;
+    const Parameters parameters(graph, Seed{seed});
+    const Tensor x = graph.placeholder("x", DType::f32, {-1, drawn.number(1, 24)});
+    const auto weight = [&](const Shape& shape) {
+      return parameters.declare("w" + std::to_string(parameters.entries().size()), shape,
+                                initializers::uniform(-0.4, 0.4));
+    };
+    Tensors values{x};
+    for (int left = drawn.number(1, 12); left > 0; --left)
+      values.push_back(draw_value(drawn, values, weight));
+    Session session(graph);
+    session.initialize();
+    write_onnx_case("random " + std::to_string(seed), session, {values.back()},
+                    {{x, normal({drawn.number(1, 33), x.size(1)})}});
+  }
 }
 
 }  // namespace ebb::tests
