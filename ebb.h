@@ -59,6 +59,7 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/parameters/torch_weights.h"
 #include "ebb/core/random/random.h"
+#include "ebb/core/tensor/dlpack.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/gradient_context.h"

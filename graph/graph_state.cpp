@@ -228,6 +228,8 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
                           "the placeholder '" + root.node->extra->name +
                               "' belongs to who feeds it and cannot be updated in place; copy() it",
                           site));
+    if (root.node->op == &captured_op)
+      detail::require_writable(*root.node->extra->tensor.impl()->storage, op.name, site);
     sources[i].version = detail::newest_version(root);  // the update makes the next version
   }
   if (op.view || !op.updates.empty()) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -63,6 +64,8 @@ class Runtime final : public detail::Counted {
   // Page-locked host memory, which the device copies from on its own; null if the device gains
   // nothing from it.
   memory::CachingAllocator* staging() noexcept { return staging_.get(); }
+  // Bytes of other libraries' memory that tensors here borrow. No allocator counts them.
+  std::atomic<std::size_t>& borrowed_bytes() noexcept { return borrowed_bytes_; }
   // Unique in the process.
   std::uint64_t serial() const noexcept { return serial_; }
   // Most bytes that the device hands out, including the bytes in use; for a twin, the original's
@@ -149,6 +152,7 @@ class Runtime final : public detail::Counted {
   const bool host_;
   const bool immediate_;  // host or simulated
   bool poisons_ = EBB_POISON;
+  std::atomic<std::size_t> borrowed_bytes_{0};
   // For a twin: the original's figures when the twin was made.
   struct Original {
     std::size_t capacity_bytes = 0, limit_bytes = 0;

@@ -146,6 +146,7 @@ std::string summary_json(const Device& device) {
   document["page_locked_bytes"] =
       to_json(runtime.staging() ? runtime.staging()->stats().reserved : Figure{});
   document["host_copies_bytes"] = runtime.is_host() ? HostBytes::held() : 0;
+  document["borrowed_bytes"] = runtime.borrowed_bytes().load();
   document["holders"] = to_json(allocator.holders(kNoLimit));
   return text_of(document, 2);
 }

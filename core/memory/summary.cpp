@@ -112,6 +112,8 @@ std::string summary(const Device& device, std::size_t most_holders) {
           counted(stats.segments, "segment") + " reserved\n";
   if (runtime.is_host() && HostBytes::held() > 0)
     text += left("", kLabel) + "besides " + figure(HostBytes::held()) + " in copies of values\n";
+  if (const std::size_t borrowed = runtime.borrowed_bytes(); borrowed > 0)
+    text += left("", kLabel) + "besides " + figure(borrowed) + " borrowed from other libraries\n";
   if (holders.empty()) return text;
   text += "\n" + holder("held", "blocks", {"by"});
   for (const Holder& each : holders)

@@ -17,9 +17,12 @@ bool is_passing_copy(const Input& input) noexcept {
   return impl.is_selection && impl.unique();
 }
 
-void require_lasting(const OpDef& op, Inputs inputs, CallSite site) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (op.updates.has(i) && is_passing_copy(inputs[i]))
+void require_updatable(const OpDef& op, Inputs inputs, CallSite site) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!op.updates.has(i)) continue;
+    if (const auto& storage = inputs[i].tensor->impl()->storage)
+      detail::require_writable(*storage, op.name, site);
+    if (is_passing_copy(inputs[i]))
       throw Error(detail::message(op.name,
                                   "updates a copy and leaves x as it is: x[i], select, transpose, "
                                   "index_select and slices of "
@@ -29,6 +32,7 @@ void require_lasting(const OpDef& op, Inputs inputs, CallSite site) {
                                   "copy: clone() it, or give "
                                   "it a name",
                                   site));
+  }
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, Call
     layer = of_input;
   }
   if (layer && !has_several) site.layer = layer;
-  if (!op.updates.empty()) require_lasting(op, inputs, site);
+  if (!op.updates.empty()) require_updatable(op, inputs, site);
   const bool selects = op.selects || (op.view && is_passing_copy(inputs[0]));
   Tensors results = recorder ? recorder->record(op, inputs, attributes, site)
                              : detail::run_now(op, inputs, attributes, site, unwanted);

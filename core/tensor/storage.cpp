@@ -12,7 +12,41 @@ std::uint64_t first_serial() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   return threads.fetch_add(1, std::memory_order_relaxed) << 40;
 }
+
+// Memory of another library. As an input it keeps its category.
+struct Borrowed final : memory::Block {
+  Borrowed(std::byte* data, std::size_t bytes, std::shared_ptr<void> from)
+      : owner(std::move(from)) {
+    data_ = data;
+    requested_bytes_ = allocated_bytes_ = bytes;
+    category_ = Category::input;
+  }
+  const std::shared_ptr<void> owner;
+};
 }  // namespace
+
+Storage::Storage(Device device, std::byte* data, std::size_t bytes, bool is_read_only,
+                 std::shared_ptr<void> owner)
+    : device_(std::move(device)),
+      block_(new Borrowed(data, bytes, std::move(owner))),
+      is_borrowed_(true),
+      is_read_only_(is_read_only),
+      last_user_(nullptr) {
+  device_.runtime().borrowed_bytes() += bytes;
+}
+
+// The owner may free the memory at once, so work on it is waited for.
+void Storage::give_back() const noexcept {
+  Runtime& runtime = device_.runtime();
+  try {
+    Stream* const stream = runtime.stream();
+    runtime.wait(stream, last_user_);
+    runtime.synchronise(stream);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a lost device does no work
+  }
+  runtime.borrowed_bytes() -= bytes();
+  delete static_cast<Borrowed*>(block_);
+}
 
 std::uint64_t Storage::next_serial() noexcept {
   thread_local std::uint64_t next = first_serial();

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 
 #include "ebb/core/base/call_site.h"
@@ -15,8 +16,8 @@ inline memory::Tag tag(const char* what, CallSite site) noexcept {
   return {what, site.file, site.line, site.layer_name()};
 }
 
-// The memory of one or more tensors (views share it): a block of the device's allocator, given back
-// when the last handle goes.
+// The memory of one or more tensors (views share it): a block of the device's allocator, or memory
+// borrowed from another library. Given back when the last handle goes.
 class Storage final : public Counted {
  public:
   // Throws OutOfMemory, with nothing changed.
@@ -26,13 +27,23 @@ class Storage final : public Counted {
         last_user_(block_->last_user()) {
     if (device_.runtime().poisons()) poison();
   }
+  // Borrows memory on this device, which stays as long as `owner`. It is in no allocator's figures.
+  Storage(Device device, std::byte* data, std::size_t bytes, bool is_read_only,
+          std::shared_ptr<void> owner);
   ~Storage() {
     mend();
+    if (is_borrowed_) {
+      give_back();
+      return;
+    }
     if (device_.runtime().poisons()) poison();
     device_.runtime().allocator().free(block_, last_user_);
   }
 
   const Device& device() const noexcept { return device_; }
+  // Whether one handle is all that refers to this memory. A lender always does, too.
+  bool unique() const noexcept { return !is_borrowed_ && Counted::unique(); }
+  bool is_read_only() const noexcept { return is_read_only_; }
   // On the device; the host reads and writes through the functions below.
   std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
   std::size_t bytes() const noexcept { return block_->requested_bytes(); }
@@ -43,6 +54,11 @@ class Storage final : public Counted {
   void recategorise(memory::Category category) const noexcept {
     const Lock lock(*this);
     set_category(category);
+  }
+
+  // Renames the holder of this memory, in figures and recordings. Returns the previous tag.
+  memory::Tag retag(const memory::Tag& tag) const noexcept {
+    return is_borrowed_ ? tag : device_.runtime().allocator().retag(block_, tag);
   }
 
   // Makes later work of `stream` on this memory wait for all earlier work on it, on any stream.
@@ -168,6 +184,7 @@ class Storage final : public Counted {
   void wait_for_last_user(Stream* stream) const;
   void require_last_user(Stream* stream) const noexcept;
   void poison() const noexcept;
+  void give_back() const noexcept;
 
   inline static std::atomic<std::uint64_t> tears_{0};
   inline static std::atomic<std::uint32_t> torn_{0};
@@ -178,6 +195,7 @@ class Storage final : public Counted {
   std::atomic<std::uint32_t> version_{0};
   bool is_state_ = false;
   bool has_history_ = false;
+  const bool is_borrowed_ = false, is_read_only_ = false;
   unsigned layer_ = 0;
   std::atomic<const char*> torn_by_{nullptr};
   mutable std::atomic_flag locked_;  // guards category, last_user_, keepers_

@@ -52,6 +52,14 @@ void require_whole(const Storage& storage, const char* what, CallSite site) {
                         site));
 }
 
+void require_writable(const Storage& storage, const char* what, CallSite site) {
+  if (storage.is_read_only())
+    throw Error(message(what,
+                        "updates a tensor in memory that its lender made read-only; clone() it, "
+                        "or use from_dlpack(.., {.copy = true})",
+                        site));
+}
+
 Tensor shape_only(const Spec& spec) {
   auto* impl = new TensorImpl;
   impl->spec = spec;

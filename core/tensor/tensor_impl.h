@@ -62,6 +62,8 @@ inline unsigned layer_of(const TensorImpl& impl) noexcept {
 
 // Throws Error if an update of this memory has failed half-way and it has not been set since.
 void require_whole(const Storage& storage, const char* what, CallSite site);
+// Throws Error if this memory is another library's, which lets others only read it.
+void require_writable(const Storage& storage, const char* what, CallSite site);
 
 inline bool is_shape_only(const TensorImpl& t) noexcept { return !t.storage && !t.recorder; }
 // On the tensor's device.

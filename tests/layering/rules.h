@@ -26,7 +26,9 @@ inline std::vector<Room> rooms_of_core() {
       {"core/base", {"allocator/"}, true},
       {"core/kernels", {"core/base/"}, true},
       {"core/device", {"core/kernels/", "core/base/", "allocator/"}, true},
-      {"core/tensor", {"core/device/", "core/kernels/", "core/base/", "allocator/"}, true},
+      {"core/tensor",
+       {"core/device/", "core/kernels/", "core/base/", "allocator/", "third_party/dlpack/"},
+       true},
       {"core/random", {"core/tensor/", "core/kernels/", "core/base/"}, true},
       {"core/ops", {"core/random/", "core/tensor/", "core/kernels/", "core/base/"}, true},
       {"core/autodiff",
@@ -59,7 +61,7 @@ inline std::vector<Room> rooms() {
   std::vector<std::string_view> at_the_root = all_public;  // kernels of users' functors
   at_the_root.push_back("kernels/cuda/custom.h");
   std::vector<std::string_view> everything = all_public;
-  everything.insert(everything.end(), {"kernels/", "examples/", "tests/"});
+  everything.insert(everything.end(), {"kernels/", "examples/", "tests/", "third_party/dlpack/"});
   std::vector<std::string_view> for_benchmarks = all_public;
   for_benchmarks.push_back("kernels/");
   std::vector<Room> all = rooms_of_core();
