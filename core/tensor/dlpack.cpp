@@ -124,21 +124,22 @@ std::shared_ptr<void> owner_of(Managed* theirs) {
 }
 
 // A tensor while another library has it.
-struct Exported final : DLManagedTensor {
+template <class Managed>
+struct Exported final : Managed {
   Exported(const Tensor& x, const memory::Tag& tag)
-      : DLManagedTensor{},
+      : Managed{},
         storage(x.impl()->storage),
         strides(row_major_strides(x.shape())),
         before(storage->retag(tag)) {
     std::ranges::copy(x.shape().dims(), sizes.begin());
-    dl_tensor = {.data = detail::data(x),
-                 .device = to_device(storage->device()),
-                 .ndim = x.rank(),
-                 .dtype = kTypes[static_cast<std::size_t>(x.dtype())],
-                 .shape = sizes.data(),
-                 .strides = strides.data(),
-                 .byte_offset = 0};
-    deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self); };
+    this->dl_tensor = {.data = detail::data(x),
+                       .device = to_device(storage->device()),
+                       .ndim = x.rank(),
+                       .dtype = kTypes[static_cast<std::size_t>(x.dtype())],
+                       .shape = sizes.data(),
+                       .strides = strides.data(),
+                       .byte_offset = 0};
+    this->deleter = [](Managed* self) { delete static_cast<Exported*>(self); };
   }
   // The first of several exports restores the name.
   ~Exported() {
@@ -149,6 +150,23 @@ struct Exported final : DLManagedTensor {
   PerAxis sizes{}, strides;
   const memory::Tag before;
 };
+
+// The same for both structures, up to what only one of them can say.
+template <class Managed>
+Managed* give(const Tensor& x) {
+  detail::refuse_while_tracing(kTo, detail::entry());
+  if (!x.defined() || !x.impl()->storage)
+    refuse(kTo, x.to_string() + " has no values; what a session fetches has");
+  const Storage& storage = *x.impl()->storage;
+  if (storage.device().is_simulated())
+    refuse<SimulatedRead>(kTo, x.to_string() + " has no values: the device is simulated");
+  detail::require_whole(storage, kTo, detail::entry());
+  Runtime& runtime = storage.device().runtime();
+  Stream* const stream = runtime.stream();
+  const Storage::Use use(storage, stream);
+  runtime.synchronise(stream);
+  return new Exported<Managed>(x, detail::tag(kTo, detail::entry().in(storage.layer())));
+}
 
 }  // namespace
 
@@ -167,22 +185,18 @@ Tensor from_dlpack(DLManagedTensorVersioned* theirs, FromDlpackOptions options, 
   return take_in(theirs->dl_tensor, is_read_only, std::move(owner), options.copy);
 }
 
-DLManagedTensor* to_dlpack(const Tensor& x, CallSite site) {
+DLManagedTensorVersioned* to_dlpack(const Tensor& x, CallSite site) {
   const detail::CallSiteScope scope(site);
-  detail::refuse_while_tracing(kTo, detail::entry());
-  if (!x.defined() || !x.impl()->storage)
-    refuse(kTo, x.to_string() + " has no values; what a session fetches has");
-  const Storage& storage = *x.impl()->storage;
-  if (storage.device().is_simulated())
-    refuse<SimulatedRead>(kTo, x.to_string() + " has no values: the device is simulated");
-  detail::require_whole(storage, kTo, detail::entry());
-  if (storage.is_read_only())
-    refuse(kTo, "the lender of " + x.to_string() + " made it read-only; clone() it");
-  Runtime& runtime = storage.device().runtime();
-  Stream* const stream = runtime.stream();
-  const Storage::Use use(storage, stream);
-  runtime.synchronise(stream);
-  return new Exported(x, detail::tag(kTo, detail::entry().in(storage.layer())));
+  auto* const given = give<DLManagedTensorVersioned>(x);
+  given->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  given->flags = x.impl()->storage->is_read_only() ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  return given;
+}
+
+DLManagedTensor* to_dlpack_unversioned(const Tensor& x, CallSite site) {
+  const detail::CallSiteScope scope(site);
+  if (x.defined() && x.impl()->storage) detail::require_writable(*x.impl()->storage, kTo, site);
+  return give<DLManagedTensor>(x);
 }
 
 }  // namespace ebb

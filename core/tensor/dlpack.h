@@ -8,12 +8,15 @@ struct DLManagedTensorVersioned;
 
 namespace ebb {
 
-// The tensor for another library. Its memory stays until the receiver calls the deleter, and counts
+// A tensor for another library. Its memory stays until the receiver calls the deleter, and counts
 // as allocated; holders() name it "to_dlpack" and this line until then. The values are there when
-// this returns; on a GPU the receiver's work must be done when it calls the deleter. What it writes
-// is seen here, but not noticed by backward(). Throws Error for a symbolic tensor and for one that
-// the lender of its memory made read-only, SimulatedRead for a simulated one.
-DLManagedTensor* to_dlpack(const Tensor& x, CallSite site = CallSite::here());
+// this returns; on a GPU the receiver's work on them must be done when it calls the deleter. What
+// it writes is seen here, but not noticed by backward(). Throws Error for a tensor without values,
+// SimulatedRead for a simulated one.
+DLManagedTensorVersioned* to_dlpack(const Tensor& x, CallSite site = CallSite::here());
+// The structure from before DLPack 1.0, which is all that JAX and TensorFlow take, and which NumPy
+// never writes to. Throws Error, too, for memory that its lender made read-only: it cannot say so.
+DLManagedTensor* to_dlpack_unversioned(const Tensor& x, CallSite site = CallSite::here());
 
 struct FromDlpackOptions {
   bool copy = false;  // copy the values to memory of ebb's own, and give theirs back at once

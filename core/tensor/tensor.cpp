@@ -55,8 +55,8 @@ void require_whole(const Storage& storage, const char* what, CallSite site) {
 void require_writable(const Storage& storage, const char* what, CallSite site) {
   if (storage.is_read_only())
     throw Error(message(what,
-                        "updates a tensor in memory that its lender made read-only; clone() it, "
-                        "or use from_dlpack(.., {.copy = true})",
+                        "would write to memory that its lender made read-only; clone() it, or use "
+                        "from_dlpack(.., {.copy = true})",
                         site));
 }
 

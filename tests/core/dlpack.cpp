@@ -204,7 +204,8 @@ TEST_CASE("memory that its lender made read-only is read, never updated", "[host
     CHECK_ERROR_HERE(
         compile([&](const Tensor& z) { return assign(slice(x, 0, 1), z); })(Tensor::zeros({1})),
         Error, "made read-only");
-    CHECK_ERROR_HERE(to_dlpack(x), Error, "read-only; clone() it");
+    CHECK_ERROR_HERE(to_dlpack_unversioned(x), Error, "made read-only");
+    CHECK_ERROR_HERE(assign(from_dlpack(to_dlpack(x)), x), Error, "made read-only");
   }
   CHECK(lent.deleted == 1);
   CHECK(values[0] == 1);
@@ -233,13 +234,13 @@ TEST_CASE("sessions and compiled steps take borrowed tensors", "[host]") {
 TEST_CASE("a tensor for another library keeps its block, and holders name it") {
   const std::size_t allocated = memory::stats(Device::cpu()).allocated.current;
   const auto holder = [] { return memory::holders(Device::cpu(), 1)[0].tag; };
-  DLManagedTensor* theirs = nullptr;
+  DLManagedTensorVersioned* theirs = nullptr;
   {
     const Tensor x = Tensor::full({1024, 1024}, 3);
     theirs = to_dlpack(slice(x, 1, 3));
     CHECK(holder().operator_name == std::string("to_dlpack"));
     CHECK(holder().line == __LINE__ - 2);
-    DLManagedTensor* const again = to_dlpack(x);
+    DLManagedTensor* const again = to_dlpack_unversioned(x);
     again->deleter(again);
   }
   CHECK(memory::stats(Device::cpu()).allocated.current == allocated + 4_MiB);
@@ -264,6 +265,7 @@ TEST_CASE("every dtype goes out and in by DLPack; what has no values does not go
     CHECK(y.dtype() == dtype);
     CHECK(detail::data(y) == detail::data(x));
     CHECK(cast(y, DType::f32).to_vector<float>() == std::vector<float>{1, 0, 1});
+    CHECK(detail::data(from_dlpack(to_dlpack_unversioned(x))) == detail::data(x));
   }
   CHECK(from_dlpack(to_dlpack(Tensor::from(2.f))).item<float>() == 2);
   CHECK(from_dlpack(to_dlpack(Tensor::zeros({0, 3}))).shape() == Shape{0, 3});
