@@ -73,4 +73,14 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_IN
            OUTPUT_VARIABLE EBB_PC_INCLUDEDIR)
 configure_file(cmake/ebb.pc.in ${CMAKE_CURRENT_BINARY_DIR}/package/ebb.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ebb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Licences of the code inside: of what this tree has, and of headers where they are Debian's.
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES third_party/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME third_party.md)
+foreach(name IN ITEMS httplib uplot)
+  install(FILES third_party/${name}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.${name})
+endforeach()
+foreach(package IN ITEMS libeigen3-dev libfmt-dev libspdlog-dev nlohmann-json3-dev)
+  install(FILES /usr/share/doc/${package}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.${package}
+          OPTIONAL)
+endforeach()

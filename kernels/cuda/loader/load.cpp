@@ -36,12 +36,12 @@ std::filesystem::path chosen() {
 }
 
 // Files to try, in this order: beside ebb's own code, as in a copied folder of programs; where a
-// build has it; where an installation has it, seen from the library or from a program; where this
-// ebb was configured to be installed.
+// build has it; where an installation has it, seen from the library, from a program, or from a library
+// in glibc-hwcaps; where this ebb was configured to be installed.
 std::vector<std::filesystem::path> candidates() {
   std::vector<std::filesystem::path> found;
   if (const std::filesystem::path own = own_folder(); !own.empty())
-    for (const char* folder : {".", "..", "../..", "ebb", "../lib/ebb"})
+    for (const char* folder : {".", "..", "../..", "ebb", "../lib/ebb", "../../ebb"})
       found.push_back((own / folder / kFile).lexically_normal());
   found.push_back(std::filesystem::path(EBB_CUDA_FOLDER) / kFile);
   return found;
