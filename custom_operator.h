@@ -22,7 +22,7 @@
 //
 // Any other operator is an OpDef with kernels of your own (core/tensor/op_def.h), applied by
 // apply_one(). In a file that nvcc compiles, cuda::stream_of(context) is the stream that its CUDA
-// kernel works on, and cuda::launch() launches into it. docs/extending.md has an example of either.
+// kernel works on, and cuda::launch() launches into it. docs/guide/own.md has an example of either.
 #pragma once
 #include <cmath>
 #include <concepts>

@@ -32,18 +32,7 @@ struct RuleResult {
 
 // An update rule: the state that an optimizer keeps beside each parameter, and how a step changes
 // both. Written once for both modes, in the operators of ebb; holds options only. Pass it to
-// Optimizer (the operators are in core/ops/pointwise.h and its kin, or all of them in ebb.h):
-//
-//   struct Momentum final : optim::Rule {
-//     const char* name() const noexcept override { return "momentum"; }
-//     std::span<const char* const> slots() const noexcept override { return kSlots; }
-//     optim::RuleResult update(const optim::RuleInput& in) const override {
-//       const Tensor velocity = 0.9 * in.slots[0] + in.gradient;
-//       return {in.parameter - in.rate * velocity, {velocity}};
-//     }
-//     static constexpr const char* kSlots[] = {"velocity"};
-//   };
-//   optim::Optimizer optimizer(std::make_shared<Momentum>(), 1e-2);
+// Optimizer. docs/guide/own.md has one.
 //
 // The optimizer computes the new values of all parameters before it writes the first, so a rule
 // that throws changes nothing; in eager all new values are alive until then. In an Accumulator

@@ -43,13 +43,19 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/consumer -
     "-DCMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}")
 run(${CMAKE_COMMAND} --build ${work}/consumer --config ${config})
 
-# The project of docs/building.md, as it stands there.
-file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/building.md page)
-if(NOT page MATCHES "```cmake\n([^`]*)```")
-  message(FATAL_ERROR "docs/building.md has no project")
-endif()
-file(WRITE ${work}/mine/CMakeLists.txt "${CMAKE_MATCH_1}")
-file(WRITE ${work}/mine/mine.cpp "#include <ebb/ebb.h>\nint main() { return ebb::sum(ebb::ones({0})).item<float>() != 0; }\n")
+# The project of docs/building.md with the operator of docs/guide/own.md, as they stand there.
+set(project "")
+foreach(page IN ITEMS building guide/own)
+  file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/${page}.md text)
+  if(NOT text MATCHES "```cmake\n([^`]*)```")
+    message(FATAL_ERROR "docs/${page}.md has no lines of CMake")
+  endif()
+  string(APPEND project "${CMAKE_MATCH_1}")
+endforeach()
+file(WRITE ${work}/mine/CMakeLists.txt "${project}")
+configure_file(${build}/tests/docs/ebb_docs/own_3.inc ${work}/mine/swish.cpp COPYONLY)
+file(WRITE ${work}/mine/mine.cpp "#include <ebb/ebb.h>\nebb::Tensor swish(const ebb::Operand& x, double beta);\n"
+     "int main() { return swish(ebb::ones({1}), 0).item<float>() != 0.5f; }\n")
 run(${CMAKE_COMMAND} --fresh -S ${work}/mine -B ${work}/mine/build -G ${generator} -DCMAKE_BUILD_TYPE=${config}
     -DCMAKE_CXX_COMPILER=${compiler} ${flags} "-DCMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}")
 run(${CMAKE_COMMAND} --build ${work}/mine/build --config ${config})

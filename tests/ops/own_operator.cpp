@@ -1,4 +1,4 @@
-// A user's operator from outside the library, as docs/extending.md shows it.
+// A user's operator from outside the library, as docs/guide/own.md shows it.
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"

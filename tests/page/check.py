@@ -291,6 +291,16 @@ def pictures(page, name, folder):
     page.size(1280, 900)
 
 
+def crop(page, name, first, last, index=0):
+    """A picture in docs/ as wide as the page, from the top of one element to the bottom of another."""
+    page.settle()
+    top, bottom, width, dark = page.run(
+        f"[document.querySelector('{first}').getBoundingClientRect().top + scrollY - 2,"
+        f"document.querySelectorAll('{last}')[{index}].getBoundingClientRect().bottom + scrollY + 6,"
+        "innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]")
+    page.picture(f"docs/{name}{'-dark' if dark else ''}.png", {"x": 0, "y": top, "width": width, "height": bottom - top})
+
+
 def seconds_to_open(path):
     with browser.Browser() as page:
         page.size(1280, 900)
@@ -317,11 +327,10 @@ def main():
                 left, top, width, height = page.box(".u-over")
                 page.drag(left + 1, top + height / 2, left + width / 98)  # the first steps
                 page.mouse("mouseMoved", 1, 1)
-                left, top, width, height = page.run(
-                    "(() => { const a = document.querySelector('.legend').getBoundingClientRect(),"
-                    "b = document.querySelectorAll('.timelines .chart')[2].getBoundingClientRect();"
-                    "return [0, a.top + scrollY - 10, innerWidth, b.bottom - a.top + 16]; })()")
-                page.picture(f"docs/report{'-dark' if dark else ''}.png", {"x": left, "y": top, "width": width, "height": height})
+                crop(page, "report", ".legend", ".timelines .chart", 2)
+                page.run("[...document.querySelectorAll('button')].find((each) => each.textContent === 'eager').click()")
+                crop(page, "moment", ".chosen", ".flame svg")
+                crop(page, "savings", "section:nth-last-of-type(2) .chart", "section:nth-last-of-type(2) .chart")
         return
     build, folder = sys.argv[1], os.path.join(sys.argv[1], "page")
     os.makedirs(folder, exist_ok=True)
