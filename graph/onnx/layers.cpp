@@ -16,7 +16,7 @@ namespace {
 OnnxNames matmul(const OnnxCall& call, const char* type) {
   const auto& how = call.attribute<MatmulAttributes>();
   OnnxNames inputs = call.inputs;
-  for (const std::size_t i : {0, 1})
+  for (std::size_t i = 0; i < 2; ++i)
     if (const int rank = call.in(i).shape.rank(); i == 0 ? how.transpose_a : how.transpose_b)
       inputs[i] = call.transpose(inputs[i], rank, rank - 2, rank - 1);
   return {call.add(type, inputs)};

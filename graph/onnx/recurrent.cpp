@@ -32,7 +32,8 @@ OnnxNames recurrent(const OnnxCall& call, const char* type) {
   const std::string of_weights = how.has_cell() ? row({0, 3, 1, 2}) : row({1, 0, 2}),
                     of_biases =
                         how.has_cell() ? row({0, 3, 1, 2, 4, 4, 4, 4}) : row({1, 0, 2, 4, 4, 3}),
-                    zero = call.number(0, call.in(0).dtype, {1}), direction = call.integers({1});
+                    zero = call.number(0, call.in(0).dtype, {1}),
+                    of_directions = call.integers({1});
   const auto weight = [&](std::size_t input) {
     const std::string gates = call.add("Gather", {call.inputs[input], of_weights}, {{"axis", 1}});
     return call.add("Transpose", {gates}, {{"perm", std::vector<std::int64_t>{1, 2, 0}}});
@@ -57,7 +58,7 @@ OnnxNames recurrent(const OnnxCall& call, const char* type) {
         lengths, state(at.h0, layer)};
     if (how.has_cell()) inputs.push_back(state(at.c0, layer));
     const OnnxNames made = call.add_many(static_cast<int>(at.reserve), type, inputs, attributes);
-    x = call.add("Squeeze", {made[0], direction});
+    x = call.add("Squeeze", {made[0], of_directions});
     for (std::size_t i = 1; i < at.reserve; ++i) last[i].push_back(made[i]);
   }
   OnnxNames outputs = {call.transpose(x, 3, 0, 1)};

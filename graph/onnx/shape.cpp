@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/kernels/layout.h"
 #include "ebb/core/kernels/order.h"
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/scan.h"
 #include "ebb/core/kernels/slice.h"

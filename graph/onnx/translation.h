@@ -56,7 +56,7 @@ class OnnxCall {
     const Node::Source& source = node.inputs[i];
     return source.producer->outputs[source.output];
   }
-  const Spec& out(std::size_t i = 0) const noexcept { return node.outputs[i]; }
+  const Spec& out() const noexcept { return node.outputs[0]; }
   template <class T>
   const T& attribute() const noexcept {
     return node.attributes.get<T>();
