@@ -95,6 +95,11 @@ struct Piece {
   int parts = 1;
   bool is_by_shape = false;  // transposed if only that fits
 
+  Piece transposed() const {
+    Piece piece = *this;
+    piece.is_transposed = true;
+    return piece;
+  }
   // Whether the entry can be converted to its part of a parameter of this spec.
   bool fits(const Spec& spec) const {
     Shape shape = entry->spec.shape;
@@ -121,6 +126,7 @@ struct Found {
   Tensor parameter;
   Spec spec = parameter.impl()->spec;
   std::vector<Pieces> sources = {};  // equal ones, if it is tied
+  Texts lacking = {};                // names that the rules give, and the file lacks
   bool fits = true;
   std::string from = {};  // for people
 };
@@ -155,7 +161,7 @@ class Reader {
     for (const Entry& entry : file_.entries())
       if (!read_.contains(entry.name))
         text += "left over: " + entry.name + ' ' + entry.spec.to_string() +
-                (has_no_place(entry) ? ", which a rule names"
+                (has_no_place(entry) ? ", though a rule names it"
                  : is_ignored(entry) ? ", ignored"
                                      : "") +
                 '\n';
@@ -205,8 +211,7 @@ class Reader {
 
  private:
   // Tensors of the file that the rules give for a path here, one for each rule of the same rank.
-  // Adds to `lacking` the names that the file lacks.
-  std::vector<Pieces> sources(const std::string& path, const Spec& spec, Texts& lacking) const {
+  std::vector<Pieces> by_rules(const std::string& path, Found& found) const {
     struct Match {
       const TorchRule* rule;
       std::string module, rest;  // in the file
@@ -224,15 +229,15 @@ class Reader {
       best = rank;
       matches.push_back({&rule, fill_in(path_of(rule.torch), stars), *rest});
     }
-    std::vector<Pieces> all;
+    std::vector<Pieces> sources;
     for (const auto& [rule, module, rest] : matches)
-      if (Pieces pieces = find(*rule, module, rest, spec, lacking); !pieces.empty())
-        all.push_back(std::move(pieces));
-    return all;
+      if (Pieces pieces = by_rule(*rule, module, rest, found); !pieces.empty())
+        sources.push_back(std::move(pieces));
+    return sources;
   }
 
-  Pieces find(const TorchRule& rule, const std::string& module, const std::string& rest,
-              const Spec& spec, Texts& lacking) const {
+  Pieces by_rule(const TorchRule& rule, const std::string& module, const std::string& rest,
+                 Found& found) const {
     if (const Entry* entry = file_.find(name_of(module + rest))) {
       const bool is_matrix =
           entry->spec.shape.rank() == 2 && (rest.empty() || rest.ends_with(".weight"));
@@ -240,7 +245,7 @@ class Reader {
                .is_transposed = is_matrix && rule.layer == TorchLayer::linear,
                .is_by_shape = is_matrix && rule.layer == TorchLayer::by_shape}};
     }
-    lacking.push_back(name_of(module + rest));
+    found.lacking.push_back(name_of(module + rest));
     for (const Renaming& renaming : kRenamings)
       for (std::size_t at = rest.find('.'); at != rest.npos; at = rest.find('.', at + 1)) {
         Texts stars;
@@ -249,11 +254,11 @@ class Reader {
           return name_of(module + rest.substr(0, at) + fill_in(torch, stars));
         };
         const Entry* const entry = file_.find(named(renaming.torch));
-        if (!entry && !renaming.added) lacking.push_back(named(renaming.torch));
+        if (!entry && !renaming.added) found.lacking.push_back(named(renaming.torch));
         if (!entry) continue;
         const Entry* const added = renaming.added ? file_.find(named(renaming.added)) : nullptr;
         if (!added) return {{entry, renaming.is_transposed}};
-        if (entry->spec.shape == spec.shape) return {{entry}, {added}};
+        if (entry->spec.shape == found.spec.shape) return {{entry}, {added}};
         // A GRU's: its gates r, z and n are r, z, n of the input and n of the recurrence here.
         return {{entry, false, {0, 3}, {0, 4}, 3},
                 {added, false, {0, 3}, {0, 4}, 2},
@@ -264,8 +269,7 @@ class Reader {
 
   Found find(Found found) {
     const std::string path = path_of(found.name);
-    Texts lacking;
-    found.sources = sources(path, found.spec, lacking);
+    found.sources = by_rules(path, found);
     if (found.name.ends_with(".bias") &&
         parameters_.contains(found.name.substr(0, found.name.size() - 4) + "recurrent_bias"))
       for (Pieces& pieces : found.sources) pieces.resize(1);  // each of the two is one there
@@ -273,7 +277,7 @@ class Reader {
     if (found.sources.empty() && leaf != 0) {
       const std::string layer = path.substr(dot + 1, leaf - dot - 1);
       const auto beside = [&](const std::string& other) {
-        return sources(path.substr(0, dot + 1) + other + path.substr(leaf), found.spec, lacking);
+        return by_rules(path.substr(0, dot + 1) + other + path.substr(leaf), found);
       };
       Pieces whole;
       for (int i = 0; i < 3; ++i) {
@@ -292,24 +296,21 @@ class Reader {
     for (Pieces& pieces : found.sources)
       for (Piece& piece : pieces) {
         read_.insert(piece.entry->name);
-        bool fits = piece.fits(found.spec) || (pieces.size() == 1 && piece.is_whole(found.spec));
-        if (piece.is_by_shape) {
-          piece.is_transposed = true;
-          const bool fits_transposed = piece.fits(found.spec);
-          is_ambiguous |= fits && fits_transposed;
-          piece.is_transposed = !fits && fits_transposed;
-          fits |= fits_transposed;
-        }
-        found.fits &= fits;
+        const bool fits =
+            piece.fits(found.spec) || (pieces.size() == 1 && piece.is_whole(found.spec));
+        const bool fits_transposed = piece.is_by_shape && piece.transposed().fits(found.spec);
+        if (!fits && fits_transposed) piece = piece.transposed();
+        is_ambiguous |= fits && fits_transposed;
+        found.fits &= fits || fits_transposed;
       }
     found.from = (found.fits ? "is " : "cannot be ") + describe(found.sources);
     if (is_ambiguous)
       found.from += " or that transposed, so its rule must say TorchLayer::linear or unchanged";
     found.fits &= !is_ambiguous && !found.sources.empty();
     if (!found.sources.empty()) return found;
-    found.from = lacking.empty() ? "has no rule" : "has no ";
-    for (const std::string& name : lacking)
-      found.from += (name == lacking[0] ? "\"" : " or \"") + name + '"';
+    found.from = found.lacking.empty() ? "has no rule" : "has no ";
+    for (const std::string& name : found.lacking)
+      found.from += (name == found.lacking[0] ? "\"" : " or \"") + name + '"';
     return found;
   }
 
@@ -330,12 +331,14 @@ class Reader {
     return text;
   }
 
-  // A bias that the file lacks is zero, if the file has other parameters of its layer.
+  // A bias that the file lacks is zero, if the file has another parameter of its layer.
   void try_zeros(Found& found) const {
     const std::size_t leaf = found.name.rfind('.') + 1;
-    if (!found.name.ends_with("bias") && found.name.substr(leaf) != "shift") return;
+    if (found.lacking.empty() || !(found.name.ends_with("bias") || found.name.ends_with("shift")))
+      return;
     found.fits = std::ranges::any_of(found_, [&](const Found& other) {
-      return !other.sources.empty() && other.name.starts_with(found.name.substr(0, leaf));
+      return !other.sources.empty() && other.name.rfind('.') + 1 == leaf &&
+             other.name.starts_with(found.name.substr(0, leaf));
     });
     if (found.fits) found.from += " and is zero";
   }

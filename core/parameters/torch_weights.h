@@ -9,12 +9,12 @@
 
 namespace ebb {
 
-// What a rule makes of the tensors of a module.
+// Layout of a module's tensors in PyTorch.
 enum class TorchLayer {
-  by_shape,  // matrices named "weight" are transposed where only that fits; square ones are refused
-  linear,    // matrices named "weight" are Linear's [out, in], and become Dense's [in, out]
-  unchanged,  // they keep their layout: Embedding, GPT-2's Conv1D [in, out]
-  ignored     // they have no place here: buffers, a head that is not wanted
+  by_shape,   // a matrix "weight" is transposed if only that fits; a square one is refused
+  linear,     // a matrix "weight" is Linear's [out, in], and becomes Dense's [in, out]
+  unchanged,  // all is as here: Embedding, GPT-2's Conv1D [in, out]
+  ignored     // all is left out: buffers, a head that is not wanted
 };
 
 // Names a part of the state_dict and the part of the parameters that it becomes. A '*' stands for
@@ -58,7 +58,8 @@ struct TorchRule {
 // on either side. Then nothing has changed.
 //
 // Takes host memory for a copy of all values. To convert, transpose or add up a tensor, it also
-// takes 8 bytes for each of its values and the bytes of its tensors in the file.
+// takes 8 bytes for each of its values and the bytes of its tensors in the file; for one that is
+// tied, its bytes once more.
 void load_torch(const Parameters& parameters, const std::string& file,
                 const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
 

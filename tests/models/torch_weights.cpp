@@ -231,31 +231,36 @@ TEST_CASE("the mapping of PyTorch's weights is told for rules that do not fit ye
   const models::Lstm lstm(params.scope("lstm"), 2, 1);
   const models::Dense dense(params.scope("head"), 3, 2);
   params.declare("h.0.key.weight", {2, 2}, initializers::zeros());
+  params.declare("h.0.key.bias", {2}, initializers::zeros());
   params.declare("h.0.norm.scale", {2}, initializers::zeros());
-  params.declare("own", {1}, initializers::zeros());
+  for (const char* name : {"own", "lstm.shift"}) params.declare(name, {1}, initializers::zeros());
   const std::vector<TorchRule> rules = {{"rnn", "lstm"},
                                         {"h.*.c_attn", "h.*.qkv"},
                                         {"h.*.ln", "h.*.norm"},
                                         {"h.*.mask", {}, TorchLayer::ignored},
-                                        {"head", "head"}};
+                                        {"head.weight", "head.weight"}};
   const std::string mapping =
       R"(lstm.0.input f32[2, 4]     is "rnn.weight_ih_l0" f32[4, 2] transposed
 lstm.0.recurrent f32[1, 4] is "rnn.weight_hh_l0" f32[4, 1] transposed
 lstm.0.bias f32[4]         is "rnn.bias_ih_l0" f32[4] + "rnn.bias_hh_l0" f32[4]
 head.weight f32[3, 2]      is "head.weight" f32[3, 2]
-head.bias f32[2]           has no "head.bias" and is zero
+head.bias f32[2]           has no rule
 h.0.key.weight f32[2, 2]   is a third of "h.0.c_attn.weight" f32[2, 6]
+h.0.key.bias f32[2]        has no "h.0.c_attn.bias" and is zero
 h.0.norm.scale f32[2]      has no "h.0.ln.scale" or "h.0.ln.weight"
 own f32[1]                 has no rule
+lstm.shift f32[1]          has no "rnn.shift" or "rnn.bias"
 )";
   CHECK(torch_mapping(params, file, rules) ==
         mapping +
             "left over: h.0.mask f32[1], ignored\nleft over: other f32[1]\n"
-            "left over: rnn.weight_hr_l0 f32[1, 1], which a rule names\n");
-  CHECK_ERROR(load_torch(params, file, rules), FileError,
-              "does not fit: \"h.0.norm.scale\" f32[2] has no \"h.0.ln.scale\" or "
-              "\"h.0.ln.weight\"; \"own\" f32[1] has no "
-              "rule; \"rnn.weight_hr_l0\" f32[1, 1] in the file has no place here. The file has");
+            "left over: rnn.weight_hr_l0 f32[1, 1], though a rule names it\n");
+  CHECK_ERROR(
+      load_torch(params, file, rules), FileError,
+      "does not fit: \"head.bias\" f32[2] has no rule; \"h.0.norm.scale\" f32[2] has no "
+      "\"h.0.ln.scale\" or \"h.0.ln.weight\"; \"own\" f32[1] has no rule; \"lstm.shift\" f32[1] "
+      "has no \"rnn.shift\" or \"rnn.bias\"; \"rnn.weight_hr_l0\" f32[1, 1] in the file has no "
+      "place here. The file has");
 }
 
 TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thirds are thirds") {
