@@ -20,8 +20,8 @@ struct Request {
 };
 
 /// Handle of a live piece of memory. It does not move until it is freed, so the owner keeps the
-/// pointer and freeing needs no map from addresses. Only an allocator or a pool makes blocks, and
-/// each frees its own, exactly once.
+/// pointer and freeing needs no map from addresses. Allocators and pools make blocks, and each frees
+/// its own, exactly once; memory that somebody else owns has a block of its holder's.
 ///
 /// Reading takes no lock. A change of category must be ordered before another thread's reading by
 /// the caller, like a change of any plain value.

@@ -47,13 +47,11 @@ DLDevice to_device(const Device& device) {
 }
 
 Shape shape_from(const DLTensor& theirs) {
-  if (theirs.ndim < 0 || theirs.ndim > kMaxRank || (theirs.ndim > 0 && !theirs.shape))
-    refuse(kFrom, "a tensor has 0 to " + std::to_string(kMaxRank) +
-                      " axes, each with a size, not " + std::to_string(theirs.ndim));
+  if (theirs.ndim < 0 || (theirs.ndim > 0 && !theirs.shape))
+    refuse(kFrom, std::to_string(theirs.ndim) + " axes without sizes");
   const std::span sizes(theirs.shape, static_cast<std::size_t>(theirs.ndim));
-  for (const std::int64_t size : sizes)
-    if (size < 0) refuse(kFrom, "an axis of size " + std::to_string(size));
   const Shape shape(sizes);
+  if (shape.is_open()) refuse(kFrom, "an axis of size -1");
   if (!shape.is_countable()) refuse(kFrom, detail::too_large(shape));
   return shape;
 }
@@ -70,13 +68,7 @@ PerAxis row_major_strides(const Shape& shape) noexcept {
   return strides;
 }
 
-// In elements.
-StridedWalk walk_of(const Shape& shape, const std::int64_t* strides) {
-  StridedWalk walk(1);
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) walk.add(shape.dim(axis), strides[axis]);
-  return walk;
-}
-
+// `walk` is in elements.
 Tensor copied(const Spec& spec, const Device& device, const std::byte* from,
               const StridedWalk& walk) {
   Tensor copy = detail::allocate(spec, device, detail::tape_mode().category,
@@ -104,7 +96,14 @@ Tensor take_in(const DLTensor& theirs, bool is_read_only, std::shared_ptr<void> 
     refuse(kFrom, "there is no memory behind " + spec.to_string());
   auto* const first = static_cast<std::byte*>(theirs.data) + theirs.byte_offset;
   const PerAxis row_major = row_major_strides(spec.shape);
-  const StridedWalk walk = walk_of(spec.shape, theirs.strides ? theirs.strides : row_major.data());
+  const std::int64_t* const strides = theirs.strides ? theirs.strides : row_major.data();
+  StridedWalk walk(1);
+  for (int axis = spec.shape.rank() - 1; axis >= 0; --axis) {
+    std::int64_t extent;
+    if (__builtin_mul_overflow(spec.shape.dim(axis), strides[axis], &extent))
+      refuse(kFrom, "a stride of " + std::to_string(strides[axis]));
+    walk.add(spec.shape.dim(axis), strides[axis]);
+  }
   if (copy) return copied(spec, device, first, walk);
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(first) % size_of(spec.dtype) == 0;
   if (spec.bytes() > 0 && (!is_aligned || walk.axes() > 0))

@@ -128,10 +128,11 @@ TEST_CASE("a tensor of DLPack that is refused is an Error here, and deleted once
        [](auto& of) {
          of.dl_tensor.device = {kDLCUDA, 77};
        }},
-      {"0 to 6 axes", [](auto& of) { of.dl_tensor.ndim = 7; }},
-      {"0 to 6 axes", [](auto& of) { of.dl_tensor.ndim = -1; }},
-      {"0 to 6 axes", [](auto& of) { of.dl_tensor.shape = nullptr; }},
+      {"dimensions", [](auto& of) { of.sizes.resize(of.dl_tensor.ndim = 7, 1); }},
+      {"-1 axes without sizes", [](auto& of) { of.dl_tensor.ndim = -1; }},
+      {"2 axes without sizes", [](auto& of) { of.dl_tensor.shape = nullptr; }},
       {"size -1", [](auto& of) { of.sizes[0] = -1; }},
+      {"-2", [](auto& of) { of.sizes[0] = -2; }},
       {"more elements",
        [](auto& of) {
          of.sizes = {1LL << 40, 1LL << 40};
@@ -143,7 +144,7 @@ TEST_CASE("a tensor of DLPack that is refused is an Error here, and deleted once
        [](auto& of) {
          of.strides = {1, 2};
        }},
-      {"contiguous",
+      {"a stride of",
        [](auto& of) {
          of.strides = {INT64_MIN, INT64_MAX};
        }},
@@ -267,6 +268,9 @@ TEST_CASE("every dtype goes out and in by DLPack; what has no values does not go
     CHECK(cast(y, DType::f32).to_vector<float>() == std::vector<float>{1, 0, 1});
     CHECK(detail::data(from_dlpack(to_dlpack_unversioned(x))) == detail::data(x));
   }
+  DLManagedTensorVersioned* const turned = to_dlpack(Tensor::from({{1, 2}, {3, 4}}));
+  std::swap(turned->dl_tensor.strides[0], turned->dl_tensor.strides[1]);
+  CHECK(from_dlpack(turned, {.copy = true}).to_vector<int>() == std::vector<int>{1, 3, 2, 4});
   CHECK(from_dlpack(to_dlpack(Tensor::from(2.f))).item<float>() == 2);
   CHECK(from_dlpack(to_dlpack(Tensor::zeros({0, 3}))).shape() == Shape{0, 3});
   Graph graph;

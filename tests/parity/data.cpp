@@ -105,6 +105,10 @@ EBB_PROGRAM("np.save(f, x), np.load(f), np.savez(f, a=x)") {
   save_npz(folder.path("x.npz"), {{"a", x}});
   CHECK(difference(load_npz(folder.path("x.npz")).at("a"), x) == "");
 }
+EBB_PROGRAM("torch.from_dlpack(x), x.__dlpack__()") {
+  const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}});
+  CHECK(difference(from_dlpack(to_dlpack(x)), x) == "");
+}
 EBB_PROGRAM("pd.read_csv(f)") {
   const TemporaryFolder folder;
   const std::string file = folder.file("data.csv", "a,b,label\n1,2,0\n3,4,1\n");
