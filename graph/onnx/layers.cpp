@@ -54,7 +54,7 @@ OnnxNames pool(const OnnxCall& call, const char* type) {
   if (call.node.op == &avg_pool_op)
     attributes.push_back({"count_include_pad", how.count_include_pad});
   const int rank = call.in(0).shape.rank();
-  if (rank > 4) call.refuse("of more than 4 axes has no translation to ONNX");
+  if (rank > 4) call.refuse(" of more than 4 axes");
   if (rank == 4) return {call.add(type, call.inputs, attributes)};
   const std::string axes =
       call.integers(rank == 3 ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1});
@@ -68,7 +68,7 @@ OnnxNames layer_norm(const OnnxCall& call, const char* type) {
   if (how.has_scale == 0) {
     const Shape& x = call.in(0).shape;
     const Shape sizes(x.dims().last(static_cast<std::size_t>(how.number)));
-    if (sizes.is_open()) call.refuse("without a scale, of open axes, has no translation to ONNX");
+    if (sizes.is_open()) call.refuse(" of open axes without a scale");
     inputs.push_back(call.number(1, call.in(0).dtype, sizes));
   }
   return {call.add(type, inputs, {{"axis", -how.number}, {"epsilon", how.epsilon}})};
@@ -95,7 +95,7 @@ OnnxNames group_norm(const OnnxCall& call, const char* type) {
 OnnxNames batch_norm(const OnnxCall& call, const char* type) {
   const auto& how = call.attribute<NormAttributes>();
   const int rank = call.in(0).shape.rank(), axis = how.number;
-  if (rank < 2) call.refuse("of one axis has no translation to ONNX");
+  if (rank < 2) call.refuse(" of one axis");
   const auto to_channels = [&](const std::string& x) {
     return axis == 1 ? x : call.transpose(x, rank, 1, axis);
   };

@@ -24,7 +24,7 @@ std::vector<std::int64_t> columns_of(std::initializer_list<std::int64_t> gates,
 // or z, r, n. It has two biases: an LSTM's are added, and only the GRU's n needs both.
 OnnxNames recurrent(const OnnxCall& call, const char* type) {
   const auto& how = call.attribute<RecurrentAttributes>();
-  if (how.dropout > 0) call.refuse("with dropout has no translation to ONNX: use Phase::inference");
+  if (how.dropout > 0) call.refuse(" with dropout", " but in Phase::inference");
   const RecurrentOperands at(how);
   const auto row = [&](std::initializer_list<std::int64_t> gates) {
     return call.constant(Tensor::from(columns_of(gates, how.hidden), {1, -1}));

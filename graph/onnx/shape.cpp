@@ -30,13 +30,13 @@ OnnxNames view(const OnnxCall& call, const char* type) {
   const std::int64_t begin = call.attribute<ViewAttributes>().begin;
   std::vector<std::int64_t> sizes;
   for (const std::int64_t size : call.out().shape.dims()) {
-    if (size == 0) call.refuse("to a size of 0 has no translation to ONNX");
+    if (size == 0) call.refuse(" to a size of 0");
     const bool is_copied = size == kOpen && static_cast<std::int64_t>(sizes.size()) < begin;
     sizes.push_back(is_copied ? 0 : size);
   }
   if (std::ranges::count(sizes, kOpen) > 1)
-    call.refuse("with two open sizes behind axis " + std::to_string(begin) +
-                " has no translation to ONNX: declare one of them in the placeholder");
+    call.refuse(" with two open sizes behind axis " + std::to_string(begin),
+                ": declare one of them in the placeholder");
   return {call.add(type, {call.inputs[0], call.integers(sizes)})};
 }
 OnnxNames unsqueeze(const OnnxCall& call, const char* type) {
@@ -119,8 +119,7 @@ OnnxNames reduced(const OnnxCall& call, const char* type, std::uint32_t axes, bo
   const DType dtype = call.out().dtype;  // i64 for a sum of integers
   const std::string x =
       call.in(0).dtype == dtype ? call.inputs[0] : call.cast(call.inputs[0], dtype);
-  return {call.add(type, {x, call.integers(axes_in(axes))},
-                   {{"keepdims", keep}, {"noop_with_empty_axes", 1}})};
+  return {call.add(type, {x, call.integers(axes_in(axes))}, {{"keepdims", keep}})};
 }
 OnnxNames reduce(const OnnxCall& call, const char* type) {
   const auto& how = call.attribute<Reduction>();
@@ -130,7 +129,7 @@ OnnxNames extreme(const OnnxCall& call, const char* type) {
   const auto& how = call.attribute<ExtremeAttributes>();
   if (how.position == 0) return reduced(call, type, how.axes, how.keep != 0);
   const std::vector<std::int64_t> axes = axes_in(how.axes);
-  if (axes.size() != 1) call.refuse("over several axes has no translation to ONNX");
+  if (axes.size() != 1) call.refuse(" over several axes");
   return {call.add(type, call.inputs, {{"axis", axes[0]}, {"keepdims", how.keep}})};
 }
 OnnxNames cumsum(const OnnxCall& call, const char* type) {

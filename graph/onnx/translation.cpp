@@ -18,9 +18,7 @@ const OnnxRule& onnx_rule_of(const OnnxCall& call) {
   for (const auto& family : kFamilies)
     for (const OnnxRule& rule : family())
       if (rule.op == call.node.op) return rule;
-  call.refuse(
-      "has no translation to ONNX; docs/operators.md lists operators that have one, in "
-      "Phase::inference");
+  call.refuse("", "; docs/operators.md lists operators that have one, in Phase::inference");
 }
 
 }  // namespace
@@ -50,8 +48,9 @@ std::string OnnxCall::transpose(const std::string& x, int rank, int a, int b) co
   return add("Transpose", {x}, {{"perm", order}});
 }
 
-void OnnxCall::refuse(const std::string& text) const {
-  throw Error(message("write_onnx", std::string(node.op->name) + " " + text, node.site));
+void OnnxCall::refuse(const std::string& which, const char* but) const {
+  throw Error(message("write_onnx", node.op->name + which + " has no translation to ONNX" + but,
+                      node.site));
 }
 
 // A slash keeps the name apart from parameters' names.
@@ -83,8 +82,7 @@ OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> out
   const auto name_of = [&](const Node::Source& source) {
     const OnnxNames& names = made[draft.index_of(*source.producer)];
     if (source.output >= names.size())
-      OnnxCall(graph, *source.producer, {})
-          .refuse("has no translation to ONNX of what it keeps for gradients");
+      OnnxCall(graph, *source.producer, {}).refuse("", " of what it keeps for gradients");
     return names[source.output];
   };
   for (const DraftNode& item : draft.nodes) {

@@ -80,8 +80,8 @@ class OnnxCall {
   std::string cast(const std::string& x, DType dtype) const;
   std::string transpose(const std::string& x, int rank, int a, int b) const;
 
-  // Throws Error "[write_onnx] topk text (model.cpp:12)".
-  [[noreturn]] void refuse(const std::string& text) const;
+  // Throws Error "[write_onnx] argmax over several axes has no translation to ONNX (model.cpp:12)".
+  [[noreturn]] void refuse(const std::string& which, const char* but = "") const;
 
  private:
   std::string new_name(const char* what) const;

@@ -98,6 +98,7 @@ TEST_CASE("what ONNX cannot have is an error with the operator's line, and leave
   const Tensor flat =
       reshape(model.graph.placeholder("images", DType::f32, {-1, -1, -1, 8}), {-1, 4});
   const Tensor two = unflatten(model.graph.placeholder("y", DType::f32, {6, -1, -1}), 0, {2, 3});
+  const Tensor empty = reshape(model.graph.placeholder("z", DType::f32, {0, 2}), {2, 0});
   Session session(model.graph);
   session.initialize();
   const std::string file = folder.path("a.onnx");
@@ -111,6 +112,7 @@ TEST_CASE("what ONNX cannot have is an error with the operator's line, and leave
               "that have one, in Phase::inference " +
                   line);
   CHECK_ERROR(write({{"s", two}}), Error, "unflatten with two open sizes behind axis 0");
+  CHECK_ERROR(write({{"s", empty}}), Error, "reshape to a size of 0 has no translation to ONNX");
   CHECK_ERROR(write({{"x", model.scores}}), Error, "are called 'x'");
   CHECK_ERROR(write({}), Error, "nothing to fetch");
   CHECK((tests::contents_of(file) == before));
