@@ -10,7 +10,7 @@ namespace ebb::detail {
 
 namespace {
 
-// Of these inputs the last are operands a and b, one of which may be a number.
+// A node of these inputs. A number that is operand a or b stands before or behind the last.
 OnnxNames with_number(const OnnxCall& call, const char* type, OnnxNames inputs, DType dtype) {
   const auto& [value, position] = call.attribute<NumberOperand>();
   if (position != NumberOperand::none)

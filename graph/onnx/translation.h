@@ -1,4 +1,4 @@
-// From the nodes of a graph to those of ONNX. Nothing here sees protobuf.
+// Translates the nodes of a graph into nodes of ONNX. Nothing here sees protobuf.
 #pragma once
 #include <concepts>
 #include <span>
