@@ -181,9 +181,10 @@ Tensor bias_of(const LstmWeights& layer) {
 
 Tensor bias_of(const GruWeights& layer) {
   if (!layer.recurrent_bias.defined()) return layer.bias;
-  const auto [r, z, n] = chunk<3>(layer.bias);
-  const auto [recurrent_r, recurrent_z, q] = chunk<3>(layer.recurrent_bias);
-  return concat({r + recurrent_r, z + recurrent_z, n, q});
+  const std::int64_t hidden = layer.recurrent.shape().dim(0);
+  const auto [gates, n] = split<2>(layer.bias, {2 * hidden, hidden});
+  const auto [recurrent_gates, q] = split<2>(layer.recurrent_bias, {2 * hidden, hidden});
+  return concat({gates + recurrent_gates, n, q});
 }
 
 template <class Weights>
@@ -191,9 +192,11 @@ Tensors weights_of(std::span<const Weights> layers, CallSite site) {
   const detail::CallSiteScope scope(site);
   Tensors weights;
   weights.reserve(3 * layers.size());
-  for (const Weights& layer : layers)
-    for (const Tensor& weight : {layer.input, layer.recurrent, bias_of(layer)})
-      weights.push_back(weight);
+  for (const Weights& layer : layers) {
+    weights.push_back(layer.input);
+    weights.push_back(layer.recurrent);
+    weights.push_back(bias_of(layer));
+  }
   return weights;
 }
 

@@ -114,7 +114,7 @@ class OptimizerStep {
     return {slots_.data() + i * per_target_, optimizer_.rule().slots().size()};
   }
   const Tensor& count_of_steps() const noexcept { return slots_[targets_.size() * per_target_]; }
-  const Tensor& gradient_norm() const noexcept { return (&count_of_steps())[1]; }
+  const Tensor& gradient_norm() const noexcept { return slots_[targets_.size() * per_target_ + 1]; }
   void apply_rule(const std::function<Tensor(std::size_t)>& gradient);
   void check(const RuleResult& result, std::size_t i) const;
   // Throws for state of a dtype that cannot be beside the parameters; `in_kernel` says that a

@@ -117,12 +117,24 @@ TEST_CASE("each model of a graph names the innermost scope, forward and backward
        {2, 4, 8},
        {"a", "a.query", "a.key", "a.value", "a.output"}},
       {[](auto& p, auto& x) {
+         const models::MultiHeadAttention attention(p, 8, {.heads = 2, .fused_qkv = true});
+         const Tensor cache = Tensor::zeros({2, 2, 4, 4});
+         return attention(x, {cache, cache}, Tensor::from(std::int64_t{0})).output;
+       },
+       {2, 4, 8},
+       {"a", "a.qkv", "a.output"}},
+      {[](auto& p, auto& x) {
          return models::Lstm(p, 8, {.hidden = 4, .bidirectional = true})(x).sequence;
        },
        {2, 4, 8},
        {"a"}},
       {[](auto& p, auto& x) {
          return models::Gru(p, 8, {.hidden = 4, .layers = 2, .bidirectional = true})(x).sequence;
+       },
+       {2, 4, 8},
+       {"a"}},
+      {[](auto& p, auto& x) {
+         return models::Gru(p, 8, {.hidden = 4, .recurrent_bias = true})(x).sequence;
        },
        {2, 4, 8},
        {"a"}},
