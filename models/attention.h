@@ -11,7 +11,8 @@ namespace ebb::models {
 struct MultiHeadAttentionOptions {
   std::int64_t heads = 1;  // each of features / heads columns
   // One product for queries, keys and values: a Dense layer "qkv" [features, 3 features] in place
-  // of the three. Such a layer attends to its own x only.
+  // of the three. Such a layer attends to its own x only. For a moment the product and its parts
+  // are both there: 6 numbers for each feature and position at the forward peak, in place of 4.
   bool fused_qkv = false;
 };
 
