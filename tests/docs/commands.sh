@@ -17,7 +17,7 @@ commands() {
     README.md docs/*.md docs/guide/*.md) | while read -r line; do
     case $line in
       build/dev/examples/*) kind=programs ;;
-      "./ebb test"*) kind=tested ;; # by .ci/run
+      "./ebb test"* | "cmake --workflow --preset package"*) kind=tested ;; # by .ci/run and .ci/long
       ./ebb* | "cmake --preset"*) kind=long ;;
       "cmake -B build "* | PKG_CONFIG_PATH=*) kind=project ;;
       *) echo "no test runs '$line'" >&2 && return 1 ;;
