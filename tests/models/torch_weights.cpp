@@ -1,5 +1,6 @@
 // Weights that PyTorch trained (tests/golden/make_torch_weights.py) compute the same results here.
 
+#include <algorithm>
 #include <cstring>
 
 #include "ebb/core/tensor/tensor_impl.h"
@@ -107,35 +108,37 @@ TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a 
             BFloat16(static_cast<float>(golden["half.weight"].item<double>({j, i}))).bits);
 }
 
-TEST_CASE("the rule of the longest scope counts, in whichever order they stand") {
+TEST_CASE("the rule of the longest scope counts, and of those the one with the fewest '*'") {
   const Golden golden("torch_weights");
-  const std::vector<TorchRule> rules = {{"fc.2", "head.out", TorchLayer::linear},
-                                        {"fc.0", "head", TorchLayer::linear}};
-  for (const bool reversed : {false, true}) {
+  std::vector<TorchRule> rules = {{"fc", ""}, {"fc.*", "*"}, {"fc.0", "head"}, {"fc.2", "0"}};
+  for (int i = 0; i < 2; ++i) {
     Parameters params(Device::cpu());
-    const models::Dense outer(params.scope("head"), 5, 4), inner(params.scope("head.out"), 4, 3);
-    load_torch(params, golden.path(), reversed ? std::vector{rules[1], rules[0]} : rules);
+    const models::Dense first(params.scope("head"), 5, 4), second(params.scope("0"), 4, 3);
+    load_torch(params, golden.path(), rules);
     CHECK(bit_equal(params["head.weight"], transpose(golden["fc.0.weight"])));
-    CHECK(bit_equal(params["head.out.weight"], transpose(golden["fc.2.weight"])));
+    CHECK(bit_equal(params["0.weight"], transpose(golden["fc.2.weight"])));
+    std::ranges::reverse(rules);
   }
 }
 
-TEST_CASE("a '*' of a rule is the same text on both sides; the rule with the fewest counts") {
+TEST_CASE("a '*' of a rule is the same text on both sides, without dots") {
   const TemporaryFolder folder;
   const std::string file = folder.path("weights.safetensors");
   const Tensor w[] = {normal({2, 2}), normal({2, 2}), normal({2, 2})}, token = normal({1, 2});
   save_safetensors(file, {{"h.0.ln_1.weight", w[0]},
                           {"h.10.ln_2.weight", w[1]},
                           {"h.10.fc.weight", w[2]},
+                          {"h.10.fc.own", w[2]},
+                          {"h.10.other.fc.weight", w[2]},
                           {"cls_token", token}});
   const Parameters params(Device::cpu());
-  for (const char* name : {"block.0.norm_1.scale", "block.10.norm_2.scale", "block.10.out.weight"})
+  for (const char* name :
+       {"block.0.norm_1.scale", "block.10.norm_2.scale", "block.10.out.weight", "block.10.out.own"})
     params.declare(name, {2, 2}, initializers::zeros());
   params.declare("token", {2, 1}, initializers::zeros());
   const auto load = [&](const TorchRule& more) {
     load_torch(params, file,
                {{"h.*.ln_*", "block.*.norm_*"},
-                {"h.*.ln_*", "block.*.o*t"},
                 {"h.*.fc", "block.*.out", TorchLayer::linear},
                 {"cls_token", "token", TorchLayer::linear},
                 more});
@@ -144,6 +147,7 @@ TEST_CASE("a '*' of a rule is the same text on both sides; the rule with the few
   CHECK(bit_equal(params["block.0.norm_1.scale"], w[0]));
   CHECK(bit_equal(params["block.10.norm_2.scale"], w[1]));
   CHECK(bit_equal(params["block.10.out.weight"], transpose(w[2])));
+  CHECK(bit_equal(params["block.10.out.own"], w[2]));
   CHECK(bit_equal(params["token"], transpose(token)));
   CHECK_ERROR(load({"a.*", "b"}), Error,
               "the rule from \"a.*\" to \"b\" has another number of '*' on either side");
@@ -154,7 +158,7 @@ TEST_CASE(
   const TemporaryFolder folder;
   const Tensor w = normal({2, 6}), b = normal({6});
   const std::string columns = folder.path("conv1d"), rows = folder.path("linear"),
-                    apart = folder.path("apart");
+                    apart = folder.path("apart"), two = folder.path("two");
   save_safetensors(columns, {{"a.c_attn.weight", w}, {"a.c_attn.bias", b}});
   save_safetensors(rows, {{"a.c_attn.weight", transpose(w)}, {"a.c_attn.bias", b}});
   std::map<std::string, Tensor> thirds;
@@ -165,6 +169,7 @@ TEST_CASE(
     thirds.emplace(std::string("a.") + names[i] + ".bias", third(b));
   }
   save_safetensors(apart, thirds);
+  save_safetensors(two, {*thirds.find("a.query.weight"), *thirds.find("a.key.weight")});
   const Parameters fused(Device::cpu()), separate(Device::cpu());
   fused.declare("b.qkv.weight", {2, 6}, initializers::zeros());
   fused.declare("b.qkv.bias", {6}, initializers::zeros());
@@ -172,6 +177,9 @@ TEST_CASE(
     separate.declare("b." + name + ".weight", {2, 2}, initializers::zeros());
     separate.declare("b." + name + ".bias", {2}, initializers::zeros());
   }
+  CHECK_ERROR(load_torch(fused, two, {{"a", "b", TorchLayer::linear}}), FileError,
+              "\"b.qkv.weight\" f32[2, 6] has no \"a.qkv.weight\" or \"a.in_proj_weight\" or "
+              "\"a.value.weight\"");
   CHECK_ERROR(
       load_torch(separate, apart, {{"a", "b"}}), FileError,
       "\"b.query.weight\" f32[2, 2] is \"a.query.weight\" f32[2, 2] or that transposed, so its "
@@ -233,7 +241,8 @@ TEST_CASE("the mapping of PyTorch's weights is told for rules that do not fit ye
   params.declare("h.0.key.weight", {2, 2}, initializers::zeros());
   params.declare("h.0.key.bias", {2}, initializers::zeros());
   params.declare("h.0.norm.scale", {2}, initializers::zeros());
-  for (const char* name : {"own", "lstm.shift"}) params.declare(name, {1}, initializers::zeros());
+  for (const char* name : {"own", "lstm.shift", "lstm.x.bias"})
+    params.declare(name, {1}, initializers::zeros());
   const std::vector<TorchRule> rules = {{"rnn", "lstm"},
                                         {"h.*.c_attn", "h.*.qkv"},
                                         {"h.*.ln", "h.*.norm"},
@@ -250,6 +259,7 @@ h.0.key.bias f32[2]        has no "h.0.c_attn.bias" and is zero
 h.0.norm.scale f32[2]      has no "h.0.ln.scale" or "h.0.ln.weight"
 own f32[1]                 has no rule
 lstm.shift f32[1]          has no "rnn.shift" or "rnn.bias"
+lstm.x.bias f32[1]         has no "rnn.x.bias"
 )";
   CHECK(torch_mapping(params, file, rules) ==
         mapping +
@@ -259,8 +269,8 @@ lstm.shift f32[1]          has no "rnn.shift" or "rnn.bias"
       load_torch(params, file, rules), FileError,
       "does not fit: \"head.bias\" f32[2] has no rule; \"h.0.norm.scale\" f32[2] has no "
       "\"h.0.ln.scale\" or \"h.0.ln.weight\"; \"own\" f32[1] has no rule; \"lstm.shift\" f32[1] "
-      "has no \"rnn.shift\" or \"rnn.bias\"; \"rnn.weight_hr_l0\" f32[1, 1] in the file has no "
-      "place here. The file has");
+      "has no \"rnn.shift\" or \"rnn.bias\"; \"lstm.x.bias\" f32[1] has no \"rnn.x.bias\"; "
+      "\"rnn.weight_hr_l0\" f32[1, 1] in the file has no place here. The file has");
 }
 
 TEST_CASE("layers of PyTorch's without biases have biases of zero here, and thirds are thirds") {
@@ -394,8 +404,8 @@ TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no ele
 
   // The prefix "a" does not match "ab".
   const Parameters empty(Device::cpu());
-  empty.declare("weight", {0, 3}, initializers::zeros());
-  save_safetensors(file, {{"a.weight", Tensor::zeros({3, 0})}, {"ab.bias", Tensor::zeros({3})}});
+  empty.declare("weight", {3, 0}, initializers::zeros());
+  save_safetensors(file, {{"a.weight", Tensor::zeros({0, 3})}, {"ab.bias", Tensor::zeros({3})}});
   CHECK_NOTHROW(load_torch(empty, file, rules));
 }
 
