@@ -207,7 +207,6 @@ void Session::restore(const std::string& file, const Parameters& parameters,
 void Session::load_torch(const Parameters& parameters, const std::string& file,
                          const std::vector<TorchRule>& rules, CallSite site) {
   const Impl::OpenVariables open(impl_, site);
-  open->variable_indices(parameters, "load_torch");
   detail::read_torch(parameters, file, rules, open->device.is_simulated(),
                      [&](const Tensor& parameter, const std::byte* values) {
                        open->variables.write(open->variable_index(parameter, "load_torch"), values);

@@ -418,7 +418,6 @@ class Reader {
 std::string torch_mapping(const Parameters& parameters, const std::string& file,
                           const std::vector<TorchRule>& rules, CallSite site) {
   const detail::CallSiteScope at(site);
-  detail::require_any(parameters, "torch_mapping");
   return Reader(parameters, file, rules).mapping();
 }
 

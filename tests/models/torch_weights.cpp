@@ -51,6 +51,10 @@ TEST_CASE("weights of PyTorch's LSTM and Linear compute what they computed there
   CHECK(distance(session.run(sequence, {{in, x}}), golden["expected.sequence"]) < 1e-6);
   CHECK(distance(session.run(scores, {{in, x}}), golden["expected.scores"]) < 1e-6);
   CHECK_ERROR(load_torch(params, golden.path(), kRules), Error, "session.load_torch() takes them");
+  const Parameters eager(Device::cpu());
+  const Model other(eager);
+  CHECK_ERROR(session.load_torch(eager, golden.path(), kRules), Error,
+              "takes a variable of this session's graph");
 }
 
 TEST_CASE("weights of PyTorch's GRU, both ways, compute what they computed there") {
@@ -219,6 +223,9 @@ TEST_CASE("a tied head of PyTorch's is read from whichever name the file has, or
   CHECK_ERROR(loads({{"lm_head.weight", other}, {"wte.weight", table}}), FileError,
               "\"token.weight\" is \"wte.weight\" f32[3, 2], tied to \"lm_head.weight\" f32[3, 2], "
               "whose values differ");
+  Parameters twin(Device::cpu().twin());  // has no values that could differ
+  twin.declare("token.weight", {3, 2}, initializers::zeros());
+  CHECK_NOTHROW(load_torch(twin, file, rules));
   CHECK(params["token.weight"].to_vector<float>() == std::vector<float>(6, 0));
 }
 
@@ -317,6 +324,12 @@ TEST_CASE(
   CHECK(bit_equal(params["weight"], transpose(golden["fc.2.weight"])));
   CHECK_NOTHROW(params["weight"].to_vector<float>());
   CHECK_THROWS_AS(loss.backward(), Error);  // the load has replaced the weights that it reads
+  auto step = compile([&](const Tensor& x) {
+    load_torch(params, golden.path(), rules);
+    return dense(x);
+  });
+  CHECK_ERROR(step(Tensor::zeros({1, 4})), Error,
+              "[load_torch] uses a value while compile() traces");
 
   Parameters twin(Device::cpu().twin());
   const models::Dense same(twin, 4, 3);
@@ -332,6 +345,8 @@ TEST_CASE("a GRU's bias of PyTorch's is read into four quarters, and nothing els
   params.declare("0.bias", {4}, initializers::zeros());
   load_torch(params, file, {{"", ""}});
   CHECK(params["0.bias"].to_vector<float>() == std::vector<float>{11, 22, 3, 30});
+  CHECK(torch_mapping(params, file, {{"", ""}}) ==
+        "0.bias f32[4] is \"bias_ih_l0\" f32[3] + \"bias_hh_l0\" f32[3]\n");
   longer.declare("0.bias", {5}, initializers::zeros());
   CHECK_ERROR(load_torch(longer, file, {{"", ""}}), FileError,
               "\"0.bias\" f32[5] cannot be \"bias_ih_l0\" f32[3] + \"bias_hh_l0\" f32[3]");
@@ -401,6 +416,15 @@ TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no ele
       file, {{"a.bias_ih_l0", Tensor::from({1, 2})}, {"a.bias_hh_l0", Tensor::from({1, 2})}});
   CHECK_ERROR(load_torch(counts, file, {{"a", ""}}), FileError,
               "\"0.bias\" i32[2] cannot be \"a.bias_ih_l0\" i32[2] + \"a.bias_hh_l0\" i32[2]");
+
+  const Parameters lstm(Device::cpu());
+  lstm.declare("0.input", {2, 4}, initializers::zeros());
+  save_safetensors(file, {{"a.weight_ih_l0", Tensor::zeros({4, 2, 1})}});
+  CHECK_ERROR(load_torch(lstm, file, {{"a", ""}}), FileError, "f32[4, 2, 1] transposed");
+  const Parameters wide(Device::cpu());
+  wide.declare("query.weight", {2, 6}, initializers::zeros());
+  save_safetensors(file, {{"a.qkv.weight", Tensor::zeros({2, 6})}});
+  CHECK_ERROR(load_torch(wide, file, {{"a", ""}}), FileError, "cannot be a third of");
 
   // The prefix "a" does not match "ab".
   const Parameters empty(Device::cpu());
