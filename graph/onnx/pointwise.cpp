@@ -35,6 +35,11 @@ OnnxNames differ(const OnnxCall& call, const char*) {
   return {call.add("Not", compare(call, "Equal"))};
 }
 
+// ONNX has no negative of u8.
+OnnxNames negate(const OnnxCall& call, const char* type) {
+  if (call.in(0).dtype != DType::u8) return {call.add(type, call.inputs)};
+  return {call.add("Sub", {call.number(0, DType::u8), call.inputs[0]})};
+}
 OnnxNames square(const OnnxCall& call, const char* type) {
   return {call.add(type, {call.inputs[0], call.inputs[0]})};
 }
@@ -66,7 +71,7 @@ OnnxNames cast(const OnnxCall& call, const char*) {
 #define EBB_FORMS(op, type, rule) \
   {&op.tensors, type, rule}, {&op.number_right, type, rule}, {&op.number_left, type, rule}
 constexpr OnnxRule kPointwiseRules[] = {
-    {&copy_op, "Identity"}, {&detach_op, "Identity"}, {&cast_op, "Cast", cast}, {&negate_op, "Neg"},
+    {&copy_op, "Identity"}, {&detach_op, "Identity"}, {&cast_op, "Cast", cast}, {&negate_op, "Neg", negate},
     {&square_op, "Mul", square}, {&sqrt_op, "Sqrt"}, {&rsqrt_op, "Reciprocal", rsqrt},
     {&abs_op, "Abs"}, {&sign_op, "Sign"}, {&floor_op, "Floor"}, {&ceil_op, "Ceil"},
     {&round_op, "Round"}, {&exp_op, "Exp"}, {&log_op, "Log"}, {&sin_op, "Sin"}, {&cos_op, "Cos"},

@@ -98,11 +98,12 @@ OnnxNames triangular(const OnnxCall& call, const char* type) {
       call.add(type, {call.inputs[0], call.constant(Tensor::from(diagonal))}, {{"upper", upper}})};
 }
 
+// OneHot would count a negative index from the end.
 OnnxNames one_hot(const OnnxCall& call, const char* type) {
-  const std::int64_t classes = call.out().shape.dim(-1);
-  const Tensor values = ebb::cast(Tensor::from({0, 1}), call.out().dtype);
-  return {call.add(type, {call.cast(call.inputs[0], DType::i64),
-                          call.constant(Tensor::from(classes)), call.constant(values)})};
+  const std::string index =
+      call.add("Unsqueeze", {call.cast(call.inputs[0], DType::i64), call.integers({-1})});
+  const std::string classes = call.constant(arange(static_cast<double>(call.out().shape.dim(-1))));
+  return {call.cast(call.add(type, {index, classes}), call.out().dtype)};
 }
 
 OnnxNames fill_like(const OnnxCall& call, const char* type) {
@@ -130,7 +131,9 @@ OnnxNames extreme(const OnnxCall& call, const char* type) {
   if (how.position == 0) return reduced(call, type, how.axes, how.keep != 0);
   const std::vector<std::int64_t> axes = axes_in(how.axes);
   if (axes.size() != 1) call.refuse(" over several axes");
-  return {call.add(type, call.inputs, {{"axis", axes[0]}, {"keepdims", how.keep}})};
+  const std::string x =
+      call.in(0).dtype == DType::boolean ? call.cast(call.inputs[0], DType::u8) : call.inputs[0];
+  return {call.add(type, {x}, {{"axis", axes[0]}, {"keepdims", how.keep}})};
 }
 OnnxNames cumsum(const OnnxCall& call, const char* type) {
   const auto& how = call.attribute<ScanAttributes>();
@@ -152,7 +155,7 @@ constexpr OnnxRule kShapeRules[] = {
     {&broadcast_to_op, "Expand", broadcast_to}, {&expand_as_op, "Expand", expand_as},
     {&pad_op, "Pad", pad}, {&tril_op, "Trilu", triangular}, {&triu_op, "Trilu", triangular},
     {&index_select_op, "Gather", along_axis}, {&gather_op, "GatherElements", along_axis},
-    {&one_hot_op, "OneHot", one_hot}, {&fill_like_op, "Expand", fill_like}, {&full_op, "", known},
+    {&one_hot_op, "Equal", one_hot}, {&fill_like_op, "Expand", fill_like}, {&full_op, "", known},
     {&arange_op, "", known}, {&linspace_op, "", known}, {&eye_op, "", known},
     {&sum_op, "ReduceSum", reduce}, {&mean_op, "ReduceMean", reduce},
     {&max_op, "ReduceMax", extreme}, {&min_op, "ReduceMin", extreme},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <unordered_set>
 
 #include "ebb/core/base/error.h"
 
@@ -55,7 +54,11 @@ void OnnxCall::refuse(const std::string& which, const char* but) const {
 
 // A slash keeps the name apart from parameters' names.
 std::string OnnxCall::new_name(const char* what) const {
-  return std::string(node.site.layer_name()) + "/" + what + "_" + std::to_string(graph_.names++);
+  std::string name;
+  do
+    name = std::string(node.site.layer_name()) + "/" + what + "_" + std::to_string(graph_.names++);
+  while (graph_.given.contains(name));
+  return name;
 }
 
 std::vector<std::string_view> onnx_operators() {
@@ -72,12 +75,14 @@ std::int64_t onnx_dtype(DType dtype) noexcept {
 
 OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> outputs) {
   OnnxGraph graph;
-  std::unordered_set<std::string> taken;
-  const auto take = [&](const std::string& name) {
-    if (!taken.insert(name).second)
+  const auto give = [&](const std::string& name) {
+    if (name.empty()) refuse("write_onnx", "an output without a name");
+    if (!graph.given.insert(name).second)
       refuse("write_onnx", "two inputs, outputs or parameters are called '" + name + "'");
-    return name;
   };
+  for (const DraftNode& item : draft.nodes)
+    if (item.node->op->is_source && item.node->op != &captured_op) give(item.node->extra->name);
+  for (const NamedTensor& output : outputs) give(output.name);
   std::vector<OnnxNames> made(draft.nodes.size());  // names of each node's outputs
   const auto name_of = [&](const Node::Source& source) {
     const OnnxNames& names = made[draft.index_of(*source.producer)];
@@ -95,7 +100,7 @@ OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> out
       results = {call.constant(node.extra->tensor)};
     } else if (node.op->is_source) {
       const bool is_input = node.op == &placeholder_op;
-      OnnxValue value{take(node.extra->name), node.outputs[0]};
+      OnnxValue value{node.extra->name, node.outputs[0]};
       if (!is_input)
         value.value = static_cast<std::size_t>(node.attributes.get<VariableAttributes>().index);
       results = {value.name};
@@ -108,7 +113,7 @@ OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> out
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Node::Source& source = draft.fetches[i].source;
-    graph.nodes.push_back({"Identity", {name_of(source)}, {take(outputs[i].name)}, {}});
+    graph.nodes.push_back({"Identity", {name_of(source)}, {outputs[i].name}, {}});
     graph.outputs.push_back({outputs[i].name, source.producer->outputs[source.output]});
   }
   return graph;

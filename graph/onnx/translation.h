@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct OnnxValue {
 struct OnnxGraph {
   std::vector<OnnxNode> nodes;
   std::vector<OnnxValue> inputs, outputs, initializers;
-  std::size_t names = 0;  // made so far
+  std::unordered_set<std::string> given;  // names of inputs, outputs and variables
+  std::size_t names = 0;                  // made so far
 };
 
 // An application of an operator, and the ONNX nodes that a rule makes of it.

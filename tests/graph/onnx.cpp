@@ -90,6 +90,23 @@ output scores(scores.0, 4)
   CHECK((tests::contents_of(folder.path("b.onnx")) == written));
 }
 
+TEST_CASE("names of inputs and outputs are kept, and names made beside them are others") {
+  const tests::TemporaryFolder folder;
+  Graph graph;
+  const Tensor x = graph.placeholder("/constant_0", DType::f32, {2});
+  Session session(graph);
+  session.write_onnx(folder.path("a.onnx"), {{"/Mul_1", x * 2}});
+  onnx::ModelProto read;
+  REQUIRE(read.ParseFromString(tests::contents_of(folder.path("a.onnx"))));
+  CHECK(printed(read.graph()) == R"(input /constant_0(2)
+value /constant_1()
+/Mul_2 = Mul(/constant_0, /constant_1)
+/Mul_1 = Identity(/Mul_2)
+output /Mul_1(2)
+)");
+  CHECK_ERROR(session.write_onnx(folder.path("a.onnx"), {{"", x}}), Error, "without a name");
+}
+
 TEST_CASE("what ONNX cannot have is an error with the operator's line, and leaves a file alone") {
   const tests::TemporaryFolder folder;
   Model model;

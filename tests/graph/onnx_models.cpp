@@ -28,11 +28,13 @@ void write_mlp() {
   write("mlp", graph, {softmax(mlp(x))}, {{x, normal({7, 12})}});
 }
 
-Tensor hidden_after(const models::Lstm& model, const Tensor& x, const models::LstmOutput& before) {
-  return model(x, {.initial = {before.hidden, before.cell}}).hidden;
+Tensor hidden_after(const models::Lstm& model, const Tensor& x, const models::LstmOutput& before,
+                    const Tensor& lengths) {
+  return model(x, {.initial = {before.hidden, before.cell}, .lengths = lengths}).hidden;
 }
-Tensor hidden_after(const models::Gru& model, const Tensor& x, const models::GruOutput& before) {
-  return model(x, {.hidden = before.hidden}).hidden;
+Tensor hidden_after(const models::Gru& model, const Tensor& x, const models::GruOutput& before,
+                    const Tensor& lengths) {
+  return model(x, {.hidden = before.hidden, .lengths = lengths}).hidden;
 }
 
 template <class Model>
@@ -44,8 +46,9 @@ void write_recurrent(const std::string& name, bool bidirectional) {
   const Model model(parameters, 5, {.hidden = 8, .layers = 2, .bidirectional = bidirectional});
   const auto whole = model(x), padded = model(x, {.lengths = lengths});
   write(name, graph,
-        {whole.sequence, padded.sequence, padded.hidden, hidden_after(model, x, whole)},
-        {{x, normal({3, 6, 5})}, {lengths, Tensor::from(std::vector<std::int64_t>{6, 1, 4})}});
+        {whole.sequence, padded.sequence, padded.hidden, hidden_after(model, x, whole, {}),
+         hidden_after(model, x, whole, lengths)},
+        {{x, normal({3, 6, 5})}, {lengths, Tensor::from(std::vector<std::int64_t>{6, 0, 4})}});
 }
 
 struct ResidualBlock {
@@ -132,6 +135,15 @@ void write_encoder() {
         {{at, codes(3, 12)}, {counts, flags}});
 }
 
+// Operators whose namesakes in ONNX count from the end or lack a dtype.
+void write_operators() {
+  Graph graph;
+  const Tensor at = graph.placeholder("at", DType::i64, {4});
+  const Tensor bytes = cast(at + 2, DType::u8), flags = greater(at, 0);
+  write("operators", graph, {one_hot(at, 3), negate(bytes), argmax(flags, 0), argmin(flags, 0)},
+        {{at, Tensor::from(std::vector<std::int64_t>{-1, 0, 2, 3})}});
+}
+
 }  // namespace
 
 TEST_CASE("models are written as ONNX", "[.onnx]") {
@@ -145,4 +157,5 @@ TEST_CASE("models are written as ONNX", "[.onnx]") {
   write_resnet();
   write_gpt2();
   write_encoder();
+  write_operators();
 }
