@@ -6,6 +6,7 @@
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/pointwise_rules.h"
 
 namespace ebb {
@@ -65,20 +66,23 @@ Tensor silu_curve(const Tensor& x) {
   return s * (1 - s) * (2 + x * (1 - 2 * s));
 }
 
-// The derivative of P(x) + x p(x), where p is the density of P, is p(x) (2 - x^2).
+// The derivative of P(x) + x p(x), where p is the density of P, is p(x) (2 - x^2). It is 0 before
+// |x| = 40, where x is cut: infinite powers would make it NaN.
 Tensor gelu_curve(const Tensor& x) {
   constexpr double kAtZero = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  const Tensor squared = square(x);
+  const Tensor squared = square(clamp(x, -40, 40));
   return kAtZero * exp(squared * -0.5) * (2 - squared);
 }
 
 // With s = sigmoid(z), the derivative of s (1 + x z' (1 - s)) is
-// s (1 - s) (2 z' + x z'' + x z'^2 (1 - 2 s)).
-Tensor gelu_tanh_curve(const Tensor& x) {
+// s (1 - s) (2 z' + x z'' + x z'^2 (1 - 2 s)), below 1e-57 at |x| = 12, where x is cut. There f16
+// has all of it.
+Tensor gelu_tanh_curve(const Tensor& any) {
   using Bell = functors::TanhBell<double>;
-  const Tensor squared = square(x), s = sigmoid(x * (Bell::kFirst + Bell::kThird * squared)),
+  const Tensor x = clamp(any, -12, 12), squared = square(x),
+               z = x * (Bell::kFirst + Bell::kThird * squared), s = sigmoid(z), rest = sigmoid(-z),
                slope = Bell::kFirst + 3 * Bell::kThird * squared;
-  return s * (1 - s) * (2 * slope + 6 * Bell::kThird * squared + x * square(slope) * (1 - 2 * s));
+  return s * rest * (2 * slope + 6 * Bell::kThird * squared + x * square(slope) * (rest - s));
 }
 
 }  // namespace
