@@ -2,6 +2,7 @@
 #include "ebb/core/memory/serve.h"
 
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <string>
 #include <thread>
@@ -42,7 +43,16 @@ int Server::port() const noexcept { return impl_->port; }
 Server serve(int port, const Device& device) {
   auto impl = std::make_unique<Server::Impl>();
   httplib::Server& http = impl->http;
-  http.new_task_queue = [] { return new httplib::ThreadPool(1); };
+  http.new_task_queue = [] { return new httplib::ThreadPool(4); };
+  // A browser keeps connections that ask nothing: none may hold a thread for long.
+  http.set_keep_alive_max_count(1);
+  http.set_keep_alive_timeout(1);
+  http.set_read_timeout(1);
+  // httplib's own options share the port with whoever else serves there.
+  http.set_socket_options([](int socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   // A page of another site whose name leads here would send that name.
   http.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
     const std::string host = request.get_header_value("Host");
@@ -59,7 +69,10 @@ Server serve(int port, const Device& device) {
     response.set_content(data_of(device), "application/json");
   });
   const char* const here = "127.0.0.1";
-  impl->port = port == 0 ? http.bind_to_any_port(here) : http.bind_to_port(here, port) ? port : -1;
+  const bool is_port = port > 0 && port < 65536;
+  impl->port = port == 0                                  ? http.bind_to_any_port(here)
+               : is_port && http.bind_to_port(here, port) ? port
+                                                          : -1;
   if (impl->port < 0)
     throw Error("[serve] port " + std::to_string(port) + " of 127.0.0.1 cannot be had");
   impl->thread = std::thread([&http] { http.listen_after_bind(); });

@@ -22,8 +22,8 @@ class Server {
 };
 
 // Serves the page described at Recording::write_html() at http://127.0.0.1:port/, of whatever
-// records the device at the time, and updates it in the browser. A thread of its own answers; it
-// only reads, and only this machine reaches it. Port 0 takes a free one. In the library ebb::serve,
+// records the device at the time, and updates it in the browser. Threads of its own answer; they
+// only read, and only this machine reaches it. Port 0 takes a free one. In the library ebb::serve,
 // which a program links beside ebb::ebb. Throws Error if the port cannot be had.
 //
 //   memory::Server server = memory::serve(8000, device);
