@@ -1,5 +1,6 @@
 #include "ebb/core/data/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,21 +16,28 @@ namespace ebb {
 
 namespace {
 
-constexpr std::size_t kColumns = 79;  // some terminals break the line in the eightieth column
+// Columns for a line on this stream: at most 79, and one fewer than the terminal has, since some
+// break a line in their last column.
+std::size_t columns_of(const std::ostream& out) {
+  winsize size = {};
+  const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
+  if (ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
+  return std::min<std::size_t>(79, size.ws_col - 1u);
+}
 
 double since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
 
-// Cuts the line to kColumns, at whole UTF-8 characters. A character of three or more bytes may be
-// two columns wide.
-std::string_view cut(std::string_view line) {
+// Cuts the line to so many columns, at whole UTF-8 characters. A character of three or more bytes
+// may be two columns wide.
+std::string_view cut(std::string_view line, std::size_t most) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line[i]);
     if (byte >= 0x80 && byte < 0xc0) continue;  // continues a character
     columns += byte < 0xe0 ? 1 : 2;
-    if (columns > kColumns) return line.substr(0, i);
+    if (columns > most) return line.substr(0, i);
   }
   return line;
 }
@@ -121,12 +129,14 @@ void Progress::write(const std::string& line, bool ends) {
     out_ << line << (device_ ? "  " + memory : "") << '\n' << std::flush;
     return;
   }
-  out_ << "\r\033[K" << cut(line);
-  if (device_ && !ends)  // below; the cursor goes back
+  const std::size_t columns = columns_of(out_);
+  out_ << "\r\033[K" << cut(line, columns);
+  if (device_ && !ends) {  // below; the cursor goes back, and to the left for an echoed ^C
+    if (memory.size() + 2 < columns) memory = "  " + memory;
     out_ << "\n\033[K"
-         << bar(device_->runtime().allocator().stats(),
-                kColumns - std::min(kColumns, memory.size() + 2))
-         << "  " << memory << "\033[A";
+         << bar(device_->runtime().allocator().stats(), columns - std::min(columns, memory.size()))
+         << cut(memory, columns) << "\033[A\r";
+  }
   out_ << (!ends ? "" : device_ ? "\n\033[K" : "\n") << std::flush;
 }
 

@@ -29,7 +29,8 @@ struct ProgressOptions {
 //   training 1200/4500  27 %  loss 0.3123  512 steps/s  6.4 s left
 //
 // With a device a second line has its allocated bytes as a bar of categories, one colour each (with
-// NO_COLOR in the environment their initials), on the scale of the most ever reserved.
+// NO_COLOR in the environment their initials), on the scale of the most ever reserved. Lines have
+// at most 79 columns, and fit a narrower terminal.
 //
 // A step costs a look at the clock. One thread at a time.
 class Progress {

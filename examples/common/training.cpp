@@ -274,7 +274,8 @@ Training train_epochs(const Run& run, const Steps& steps) {
   std::optional<Progress> progress;
   if (!run.predicts() && isatty(STDOUT_FILENO))
     progress.emplace(
-        (options.epochs - batches.pass()) * static_cast<std::int64_t>(batches.size()),
+        (options.epochs - batches.pass()) * static_cast<std::int64_t>(batches.size()) -
+            static_cast<std::int64_t>(batches.given()),
         ProgressOptions{
             .label = name(options.mode), .out = &std::cout, .terminal = true, .device = run.here});
   Scalars scalars(run, batches.pass() * batches.size() + batches.given());
@@ -297,10 +298,11 @@ Training train_epochs(const Run& run, const Steps& steps) {
       if (interrupted()) break;
     }
     if (interrupted()) {
-      const bool saves = !run.predicts() && !options.save.empty();
-      if (saves) steps.save(options.save, batches);
+      if (run.predicts())
+        throw Interrupted("ended by Ctrl-C while it predicted the memory, before training");
+      if (!options.save.empty()) steps.save(options.save, batches);
       throw Interrupted("ended by Ctrl-C after " + std::to_string(count) + " steps" +
-                        (saves ? "; the run is in " + options.save : ""));
+                        (options.save.empty() ? "" : "; the run is in " + options.save));
     }
     if (steps.flush) steps.flush();
     seconds += epoch.seconds = seconds_since(start);

@@ -1,6 +1,7 @@
 #include "ebb/core/data/progress.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -93,6 +94,29 @@ TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progres
   const auto once = [](Progress& progress) { progress.step(1.5); };
   CHECK(matches(shown(0, {.terminal = true, .seconds = 0}, once),
                 "\r\033\\[K1  loss 1.5" + rate + "\r\033\\[K1  loss 1.5" + rate + "  0.0 s\n"));
+}
+
+TEST_CASE("progress fits a terminal of 40 columns, and ^C is echoed at a line's beginning",
+          "[progress][host]") {
+  const winsize size = {.ws_row = 24, .ws_col = 40, .ws_xpixel = 0, .ws_ypixel = 0};
+  int here = -1, there = -1;
+  REQUIRE(openpty(&here, &there, nullptr, nullptr, &size) == 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(there, STDERR_FILENO);
+  {
+    Progress progress(0, {.label = std::string(90, 'x'),
+                          .seconds = 0,
+                          .device = Device::simulated("h200", 1 << 30)});
+    progress.step();
+  }
+  dup2(before, STDERR_FILENO);
+  char text[1000];
+  const ssize_t count = read(here, text, sizeof text);
+  for (const int file : {here, there, before}) close(file);
+  REQUIRE(count > 0);
+  CHECK(matches({text, static_cast<std::size_t>(count)},
+                "\r\033\\[Kx{39}\r\n\033\\[K(\033\\[0m)?[^\033]{1,39}\033\\[A\r"
+                "\r\033\\[Kx{39}\r\n\033\\[K"));
 }
 
 TEST_CASE("progress has a line every 0.1 seconds on a terminal, every 10 elsewhere",

@@ -295,6 +295,17 @@ TEST_CASE(
   CHECK(holds(other, "cut.safetensors has "));  // epochs already
 }
 
+TEST_CASE("Ctrl-C before training says that nothing was trained") {
+  const std::string command = "timeout --foreground --preserve-status -s INT 1 " +
+                              std::string(EBB_PROGRAMS) +
+                              "/train_lstm --device cpu --epochs 1000000 >cut.txt 2>&1";
+  CHECK(WEXITSTATUS(std::system(command.c_str())) == 130);
+  std::ifstream in("cut.txt");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  CHECK(text.find("train_lstm: ended by Ctrl-C while it predicted the memory, before training\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("help is for people, 80 columns wide, and ends with 0") {
   for (const char* program : {"train_mlp", "train_lstm", "compare_memory"}) {
     const Ended help = run(std::string(program) + " --help");
