@@ -80,15 +80,19 @@ Json to_json(const Stats& stats) {
           {"segments", stats.segments}};
 }
 
+Json to_json(const Tag& tag) {
+  return {{"operator", tag.operator_name},
+          {"file", tag.file},
+          {"line", tag.line},
+          {"layer", tag.layer}};
+}
+
 Json to_json(const std::vector<Holder>& holders) {
   Json list = Json::array();
-  for (const Holder& holder : holders)
-    list.push_back({{"operator", holder.tag.operator_name},
-                    {"file", holder.tag.file},
-                    {"line", holder.tag.line},
-                    {"layer", holder.tag.layer},
-                    {"bytes", holder.bytes},
-                    {"blocks", holder.blocks}});
+  for (const Holder& holder : holders) {
+    list.push_back(to_json(holder.tag));
+    list.back().update({{"bytes", holder.bytes}, {"blocks", holder.blocks}});
+  }
   return list;
 }
 
@@ -108,11 +112,7 @@ std::pair<Json, std::vector<std::size_t>> distinct(const std::vector<Tag>& tags)
   for (const Tag& tag : tags) {
     const auto [place, is_new] =
         known.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer}, known.size());
-    if (is_new)
-      list.push_back({{"operator", tag.operator_name},
-                      {"file", tag.file},
-                      {"line", tag.line},
-                      {"layer", tag.layer}});
+    if (is_new) list.push_back(to_json(tag));
     indices.push_back(place->second);
   }
   return {list, indices};
@@ -204,21 +204,17 @@ void detail::write_snapshot(const OutOfMemory::Facts& facts, const std::vector<H
   Json pool, pool_stats;  // null
   if (!facts.pool.empty()) pool = facts.pool;
   if (facts.pool_stats) pool_stats = to_json(*facts.pool_stats);
-  const Request& request = facts.request;
+  Json request = {{"bytes", facts.request.bytes},
+                  {"category", memory::name(facts.request.category)},
+                  {"purpose", facts.request.purpose}};
+  request.update(to_json(facts.request.tag));
   std::string text = text_of({{"format", "ebb out of memory"},
                               {"version", 1},
                               {"message", OutOfMemory(facts).what()},
                               {"reason", name(facts.reason)},
                               {"device", facts.device},
                               {"pool", pool},
-                              {"request",
-                               {{"bytes", request.bytes},
-                                {"category", memory::name(request.category)},
-                                {"purpose", request.purpose},
-                                {"operator", request.tag.operator_name},
-                                {"file", request.tag.file},
-                                {"line", request.tag.line},
-                                {"layer", request.tag.layer}}},
+                              {"request", request},
                               {"reserve_bytes", facts.reserve_bytes},
                               {"room_bytes", facts.room_bytes},
                               {"free_bytes", facts.fragmentation.free_bytes},
