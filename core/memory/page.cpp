@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kMostBytes = 4'000'000;  // aimed at, of all runs
 
 std::string text_of(const Tag& tag) {
-  return fmt::format("{},{},{},{}", json_string(tag.operator_name), json_string(tag.file), tag.line,
-                     json_string(tag.layer));
+  return fmt::format("[{},{},{},{}]", json_string(tag.operator_name), json_string(tag.file),
+                     tag.line, json_string(tag.layer));
 }
 
 // "[f(x), f(y), ...]" of numbers.
@@ -40,10 +40,10 @@ std::string array(const Range& range) {
 }
 
 std::string text_of(const Timeline& timeline) {
-  const auto bracketed = [](const Tag& tag) { return "[" + text_of(tag) + "]"; };
   std::string text =
       fmt::format(R"("before":{},"tags":{},"names":{},"pieces":)", array(timeline.before),
-                  array(timeline.tags, bracketed), array(timeline.names, json_string));
+                  array(timeline.tags, [](const Tag& tag) { return text_of(tag); }),
+                  array(timeline.names, json_string));
   text += array(timeline.pieces, [](const Timeline::Piece& piece) {
     return fmt::format("[{},{},{},{}{}]", piece.address, piece.bytes, piece.category, piece.tag,
                        piece.blocks > 1 ? "," + std::to_string(piece.blocks) : "");
@@ -68,30 +68,18 @@ std::string text_of(const Timeline& timeline) {
 }
 
 std::string text_of(const Plan& plan) {
-  std::string text = "{";
-  const auto add = [&](const char* name, std::size_t value) {
-    fmt::format_to(std::back_inserter(text), R"("{}":{},)", name, value);
-  };
-  add("peak_bytes", plan.peak_bytes);
-  add("parameter_bytes", plan.parameter_bytes);
-  add("optimizer_state_bytes", plan.optimizer_state_bytes);
-  add("feed_bytes", plan.feed_bytes);
-  add("arena_bytes", plan.arena_bytes);
-  add("reserved_bytes", plan.reserved_bytes);
-  add("lower_bound_bytes", plan.lower_bound_bytes);
-  add("naive_bytes", plan.naive_bytes);
-  add("captured_bytes", plan.captured_bytes);
-  add("unbudgeted_bytes", plan.unbudgeted_bytes);
-  add("repeated_nodes", plan.repeated_nodes);
-  add("micro_batches", plan.micro_batches);
-  add("moved_bytes", plan.moved_bytes);
-  add("is_reordered", plan.is_reordered);
+  std::string text = fmt::format(
+      R"({{"peak_bytes":{},"parameter_bytes":{},"optimizer_state_bytes":{},"feed_bytes":{},)"
+      R"("arena_bytes":{},"reserved_bytes":{},"lower_bound_bytes":{},"naive_bytes":{},)"
+      R"("captured_bytes":{},"unbudgeted_bytes":{},"repeated_nodes":{},"micro_batches":{},)"
+      R"("moved_bytes":{},"is_reordered":{:d},"peak_node":{},"steps":)",
+      plan.peak_bytes, plan.parameter_bytes, plan.optimizer_state_bytes, plan.feed_bytes,
+      plan.arena_bytes, plan.reserved_bytes, plan.lower_bound_bytes, plan.naive_bytes,
+      plan.captured_bytes, plan.unbudgeted_bytes, plan.repeated_nodes, plan.micro_batches,
+      plan.moved_bytes, plan.is_reordered, json_string(plan.peak_node));
   const PlanDetails none;
   const PlanDetails& details = plan.details ? *plan.details : none;
-  text += R"("peak_node":)" + json_string(plan.peak_node) + R"(,"steps":)" +
-          array(details.steps, [](const PlanDetails::Step& step) {
-            return fmt::format("[{}]", text_of(step.tag));
-          });
+  text += array(details.steps, [](const auto& step) { return text_of(step.tag); });
   // Offset, bytes, first and last step, category.
   text += R"(,"buffers":)" + array(details.buffers, [](const PlanDetails::Buffer& buffer) {
             return fmt::format("[{},{},{},{},{}]", buffer.offset, buffer.bytes, buffer.first,
@@ -101,14 +89,9 @@ std::string text_of(const Plan& plan) {
 }
 
 // In a script element, "</script" in a name would end it, and "<!--<script" the page.
-std::string in_script(std::string_view json) {
-  std::string text;
-  for (const char c : json)
-    if (c == '<')
-      text += "\\u003c";
-    else
-      text += c;
-  return text;
+std::string in_script(std::string json) {
+  for (std::size_t at = 0; (at = json.find('<', at)) != json.npos;) json.replace(at, 1, "\\u003c");
+  return json;
 }
 
 }  // namespace
