@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <tuple>
 
@@ -11,11 +12,12 @@
 
 namespace ebb::memory::detail {
 
+static std::int64_t allocated(const Timeline::Row& row) {
+  return std::accumulate(row.begin(), row.begin() + kCategoryCount, std::int64_t{0});
+}
+
 // The peak is the higher one; the most reserved bytes may be at another moment.
 void Timeline::Pattern::add(const Pattern& next) {
-  const auto allocated = [](const Row& row) {
-    return std::accumulate(row.begin(), row.begin() + kCategoryCount, std::int64_t{0});
-  };
   Row later = next.peak;
   for (std::size_t i = 0; i < kRow; ++i) later[i] += net[i];
   const std::int64_t reserved = std::max(peak[kCategoryCount], later[kCategoryCount]);
@@ -58,10 +60,6 @@ Row row_of(const Held& held) {
     row[i] = static_cast<std::int64_t>(held.allocated[i]);
   row[kCategoryCount] = static_cast<std::int64_t>(held.reserved);
   return row;
-}
-
-std::int64_t allocated(const Row& row) {
-  return std::accumulate(row.begin(), row.begin() + kCategoryCount, std::int64_t{0});
 }
 
 class Packer {
@@ -306,32 +304,27 @@ class Packer {
       for (const Code code : pattern.codes)
         if (code & Timeline::kGoes) goes[static_cast<std::size_t>(code / Timeline::kPiece)] = true;
     std::vector<bool> is_written(timeline_.pieces.size(), false);
-    const auto cost = [&](const Timeline::Pattern& pattern) {
-      std::size_t bytes = kCodeBytes * pattern.codes.size();
-      std::vector<std::size_t> news;
-      for (const Code code : pattern.codes) {
-        const auto piece = static_cast<std::size_t>(code / Timeline::kPiece);
-        if (is_written[piece]) continue;
-        is_written[piece] = true;
-        news.push_back(piece);
-      }
-      if (kept + bytes + kPieceBytes * news.size() > most_bytes)
-        for (const std::size_t piece : news) is_written[piece] = false;
-      return bytes + kPieceBytes * news.size();
+    const auto keep = [&](const Timeline::Pattern& pattern, bool even_beyond) {
+      std::set<std::size_t> news;
+      for (const Code code : pattern.codes)
+        if (const auto piece = static_cast<std::size_t>(code / Timeline::kPiece);
+            !is_written[piece])
+          news.insert(piece);
+      const std::size_t bytes =
+          kept + kCodeBytes * pattern.codes.size() + kPieceBytes * news.size();
+      if (bytes > most_bytes && !even_beyond) return false;
+      for (const std::size_t piece : news) is_written[piece] = true;
+      kept = bytes;
+      return true;
     };
     for (const std::size_t p : order) {
-      std::size_t bytes = cost(patterns[p]);
-      if (kept + bytes > most_bytes) {
-        thin(patterns[p]);
-        bytes = cost(patterns[p]);
-      }
-      if (kept + bytes > most_bytes) {
-        sum(patterns[p], goes);
-        goes.resize(timeline_.pieces.size(), false);
-        is_written.resize(timeline_.pieces.size(), false);
-        bytes = cost(patterns[p]);
-      }
-      kept += bytes;
+      if (keep(patterns[p], false)) continue;
+      thin(patterns[p]);
+      if (keep(patterns[p], false)) continue;
+      sum(patterns[p], goes);
+      goes.resize(timeline_.pieces.size(), false);
+      is_written.resize(timeline_.pieces.size(), false);
+      keep(patterns[p], true);
     }
     return kept;
   }
