@@ -154,21 +154,19 @@ class Snapshot {
       if (gone) {
         end.ranges.add(gone->address, gone->bytes);
         end.parts.erase(gone->address);
-        write_entry("free_requested", *gone, event.nanoseconds);
-        write_entry("free_completed", *gone, event.nanoseconds);
+        for (const char* const action : {"free_requested", "free_completed"})
+          write_entry(action, event.nanoseconds, gone->address, gone->bytes, &*gone);
       }
       if (come) {
         end.ranges.add(come->address, come->bytes);
         end.parts.insert_or_assign(come->address, *come);
-        write_entry("alloc", *come, event.nanoseconds);
+        write_entry("alloc", event.nanoseconds, come->address, come->bytes, &*come);
       }
-      if (event.kind == EventKind::map) {
-        end.ranges.add(address, event.bytes);
-        write_range("segment_map", event);
-      }
-      if (event.kind == EventKind::unmap) {
-        end.ranges.remove(address, event.bytes);
-        write_range("segment_unmap", event);
+      if (event.kind == EventKind::map || event.kind == EventKind::unmap) {
+        const bool comes = event.kind == EventKind::map;
+        comes ? end.ranges.add(address, event.bytes) : end.ranges.remove(address, event.bytes);
+        write_entry(comes ? "segment_map" : "segment_unmap", event.nanoseconds, address,
+                    event.bytes);
       }
       if (event.kind == EventKind::mark)
         write_moment("mark", 0, reading.tags[event.tag].operator_name, event.nanoseconds);
@@ -194,21 +192,13 @@ class Snapshot {
                               {.operator_name = "allocated before the recording"}};
   }
 
-  void write_entry(std::string_view action, const Part& part, std::int64_t nanoseconds) {
+  void write_entry(std::string_view action, std::int64_t nanoseconds, std::uintptr_t address,
+                   std::size_t bytes, const Part* part = nullptr) {
     begin_entry(action, nanoseconds);
-    pickle_.item("addr", part.address);
-    pickle_.item("size", part.bytes);
-    pickle_.item("category", memory::name(part.category));
+    pickle_.item("addr", address);
+    pickle_.item("size", bytes);
+    if (part) pickle_.item("category", memory::name(part->category));
     write_frames(part);
-    end_entry();
-  }
-
-  void write_range(std::string_view action, const Event& event) {
-    begin_entry(action, event.nanoseconds);
-    pickle_.item("addr", reinterpret_cast<std::uintptr_t>(event.address));
-    pickle_.item("size", event.bytes);
-    pickle_.text("frames");
-    pickle_.begin_list();
     end_entry();
   }
 
@@ -246,8 +236,7 @@ class Snapshot {
     pickle_.item("active_size", allocated);
     pickle_.item("stream", 0);
     pickle_.item("segment_type", "large");
-    pickle_.text("frames");
-    pickle_.begin_list();
+    write_frames(nullptr);
     pickle_.text("blocks");
     pickle_.begin_list();
     std::uintptr_t at = begin;
@@ -267,26 +256,22 @@ class Snapshot {
     pickle_.item("size", part.bytes);
     pickle_.item("requested_size", part.bytes);
     pickle_.item("state", state);
-    if (state == "inactive") {
-      pickle_.text("frames");
-      pickle_.begin_list();
-    } else {
-      write_frames(part);
-    }
+    write_frames(state == "inactive" ? nullptr : &part);
     end_entry();
   }
 
   // Writes operator, layer and category as though each called the one before.
-  void write_frames(const Part& part) {
-    const Tag& tag = part.tag;
+  void write_frames(const Part* part) {
     pickle_.text("frames");
+    if (!part) return pickle_.begin_list();
+    const Tag& tag = part->tag;
     const auto [known, is_new] =
-        frames_.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer, part.category});
+        frames_.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer, part->category});
     if (!is_new) return pickle_.get(known->second);
     pickle_.begin_list();
     write_frame(tag.file, tag.line, tag.operator_name);
     if (*tag.layer != '\0') write_frame("layer", 0, tag.layer);
-    write_frame("category", 0, memory::name(part.category));
+    write_frame("category", 0, memory::name(part->category));
     known->second = pickle_.put();
   }
 
