@@ -141,7 +141,8 @@ function rangesNode(run, span, events) {
       "aria-label": `${bytesText(used)} of ${bytesText(size)} in use`},
       element("rect", {width: 1000 * size / most, height: 10, class: "free"}),
       ...shown.map((piece) => element("rect", {x: 1000 * (piece.address - range.from) / most, height: 10,
-        width: Math.max(1, 1000 * piece.bytes / most), class: "c" + piece.category}, element("title", {}, tagText(piece.tag) + ": " + bytesText(piece.bytes)))));
+        width: Math.max(1, 1000 * piece.bytes / most), style: `fill: var(--category-${piece.category})`},
+        element("title", {}, tagText(piece.tag) + ": " + bytesText(piece.bytes)))));
     const by = sumBy(range.live.map((piece) => ({tag: piece.tag, bytes: piece.bytes, blocks: 1})), (holder) => tagText(holder.tag));
     const more = by.length > 2 ? ` and ${by.length - 2} more` : "";
     return [bar, bytesText(size) + (range.isKnown ? "" : " or more"), range.isKnown ? bytesText(size - used) : "–",

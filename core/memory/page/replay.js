@@ -92,27 +92,25 @@ class Run {
   aliveAt(span, events) {
     if (span.index < this.known) return new Int32Array(this.pieces.length);
     const alive = Int32Array.from(this.initial);
-    const apply = (codes, count) => {
-      for (let i = 0; i < count; ++i) alive[codes[i] >> 2] += codes[i] & 1 ? -1 : 1;
-    };
-    for (let i = 0; i < span.index; ++i) apply(this.spans[i].pattern.codes, this.spans[i].pattern.codes.length);
-    apply(span.pattern.codes, span.pattern.isWhole ? events : 0);
+    this.eachCode(span, events, (code) => { alive[code >> 2] += code & 1 ? -1 : 1; });
     return alive;
+  }
+
+  // Calls visit(code) for the events before a moment.
+  eachCode(span, events, visit) {
+    for (let i = 0; i < span.index; ++i) this.spans[i].pattern.codes.forEach(visit);
+    span.pattern.codes.slice(0, span.pattern.isWhole ? events : 0).forEach(visit);
   }
 
   // Mapped ranges, [from, to]. One that grew in several events may go in one, or in other pieces.
   mappedAt(span, events) {
     let ranges = [];
-    const apply = (codes, count) => {
-      for (let i = 0; i < count; ++i) {
-        const {address, bytes, category} = this.pieces[codes[i] >> 2], end = address + bytes;
-        if (category !== kReserved) continue;
-        ranges = ranges.flatMap(([from, to]) => [[from, Math.min(to, address)], [Math.max(from, end), to]]).filter(([from, to]) => from < to);
-        if (!(codes[i] & 1)) ranges.push([address, end]);
-      }
-    };
-    for (let i = 0; i < span.index; ++i) apply(this.spans[i].pattern.codes, this.spans[i].pattern.codes.length);
-    apply(span.pattern.codes, span.pattern.isWhole ? events : 0);
+    this.eachCode(span, events, (code) => {
+      const {address, bytes, category} = this.pieces[code >> 2], end = address + bytes;
+      if (category !== kReserved) return;
+      ranges = ranges.flatMap(([from, to]) => [[from, Math.min(to, address)], [Math.max(from, end), to]]).filter(([from, to]) => from < to);
+      if (!(code & 1)) ranges.push([address, end]);
+    });
     return ranges;
   }
 
@@ -147,15 +145,7 @@ class Run {
 
   arenaPlan() { return this.plans.find((plan) => plan.steps.length); }
 
-  spanAt(x) {
-    let low = 0, high = this.spans.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.spans[middle].x0 <= x) low = middle;
-      else high = middle - 1;
-    }
-    return this.spans[low];
-  }
+  spanAt(x) { return this.spans.findLast((span) => span.x0 <= x) || this.spans[0]; }
 
   placeOf(span, events) { return span.x0 + (span.x1 - span.x0) * (events + 0.5) / (span.pattern.codes.length + 1); }
 
@@ -187,8 +177,7 @@ class Run {
       const codes = span.pattern.codes, row = [...span.start];
       points.push([span.x0, [...row]]);
       codes.forEach((code, e) => {
-        const piece = this.pieces[code >> 2];
-        row[piece.category] += code & 1 ? -piece.bytes : piece.bytes;
+        this.change(row, [code]);
         if (!(code & 2)) points.push([span.x0 + (span.x1 - span.x0) * (e + 1) / (codes.length + 1), [...row]]);
       });
     }

@@ -30,7 +30,7 @@ class Timelines {
   }
 
   legend() {
-    const entries = this.categories.map((name, i) => element("span", {}, element("i", {class: "swatch c" + i}), words(name)));
+    const entries = this.categories.map((name, i) => element("span", {}, element("i", {class: "swatch", style: `background: var(--category-${i})`}), words(name)));
     const drawn = {limit: !!this.limit, plan: this.runs.some((run) => run.arenaPlan()), "predicted peak": this.runs.some((run) => run.predicted)};
     const toggle = (event) => {  // a small model is flat below the reserved bytes
       this.showsReserved = event.target.checked;
@@ -135,8 +135,7 @@ class Timelines {
   drawMarks(chart, plot) {
     const context = plot.ctx, {left, top, width, height} = plot.bbox;
     context.save();
-    context.strokeStyle = context.fillStyle = style("--mark");
-    context.setLineDash([]);
+    context.fillStyle = style("--mark");
     context.textAlign = "left";
     context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     let free = left;
@@ -148,10 +147,7 @@ class Timelines {
       const x = plot.valToPos(at, "x", true);
       if (x < free - 1) continue;
       context.globalAlpha = 0.5;
-      context.beginPath();
-      context.moveTo(x, top);
-      context.lineTo(x, top + height);
-      context.stroke();
+      context.fillRect(x - 0.5, top, 1, height);
       context.globalAlpha = 1;
       const text = context.measureText(name).width;
       const begin = Math.min(x + 3, left + width - text);
@@ -162,12 +158,8 @@ class Timelines {
     }
     this.labelled = null;
     if (chart.line !== null) {
-      context.strokeStyle = style("--text");
-      const x = plot.valToPos(chart.line, "x", true);
-      context.beginPath();
-      context.moveTo(x, top);
-      context.lineTo(x, top + height);
-      context.stroke();
+      context.fillStyle = style("--text");
+      context.fillRect(plot.valToPos(chart.line, "x", true) - 0.5, top, 1, height);
     }
     context.restore();
   }
