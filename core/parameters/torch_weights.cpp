@@ -95,15 +95,10 @@ struct Piece {
   int parts = 1;
   bool is_by_shape = false;  // transposed if only that fits
 
-  Piece transposed() const {
-    Piece piece = *this;
-    piece.is_transposed = true;
-    return piece;
-  }
   // Whether the entry can be converted to its part of a parameter of this spec.
-  bool fits(const Spec& spec) const {
+  bool fits(const Spec& spec, bool transposed) const {
     Shape shape = entry->spec.shape;
-    if (is_transposed) {
+    if (transposed) {
       if (shape.rank() != 2) return false;
       shape = {shape.dim(1), shape.dim(0)};
     }
@@ -296,10 +291,10 @@ class Reader {
     for (Pieces& pieces : found.sources)
       for (Piece& piece : pieces) {
         read_.insert(piece.entry->name);
-        const bool fits =
-            piece.fits(found.spec) || (pieces.size() == 1 && piece.is_whole(found.spec));
-        const bool fits_transposed = piece.is_by_shape && piece.transposed().fits(found.spec);
-        if (!fits && fits_transposed) piece = piece.transposed();
+        const bool fits = piece.fits(found.spec, piece.is_transposed) ||
+                          (pieces.size() == 1 && piece.is_whole(found.spec));
+        const bool fits_transposed = piece.is_by_shape && piece.fits(found.spec, true);
+        if (!fits && fits_transposed) piece.is_transposed = true;
         is_ambiguous |= fits && fits_transposed;
         found.fits &= fits || fits_transposed;
       }
