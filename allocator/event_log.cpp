@@ -16,27 +16,13 @@ std::size_t Held::allocated_bytes() const noexcept {
 
 void Held::apply(const Event& event) noexcept {
   std::size_t& of_category = allocated[static_cast<std::size_t>(event.category)];
-  switch (event.kind) {
-    case EventKind::allocate:
-      of_category += event.bytes;
-      break;
-    case EventKind::free:
-      of_category -= event.bytes;
-      break;
-    case EventKind::recategorise:
-      allocated[static_cast<std::size_t>(event.before)] -= event.bytes;
-      of_category += event.bytes;
-      break;
-    case EventKind::map:
-      reserved += event.bytes;
-      break;
-    case EventKind::unmap:
-      reserved -= event.bytes;
-      break;
-    case EventKind::mark:
-    case EventKind::step:
-      break;
-  }
+  const EventKind kind = event.kind;
+  if (kind == EventKind::recategorise)
+    allocated[static_cast<std::size_t>(event.before)] -= event.bytes;
+  if (kind == EventKind::allocate || kind == EventKind::recategorise) of_category += event.bytes;
+  if (kind == EventKind::free) of_category -= event.bytes;
+  if (kind == EventKind::map) reserved += event.bytes;
+  if (kind == EventKind::unmap) reserved -= event.bytes;
 }
 
 void Sample::add(const Event& event) noexcept {
