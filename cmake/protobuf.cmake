@@ -3,7 +3,7 @@
 include(third_party/protobuf.cmake)
 set(protos core/files/tensorboard.proto core/memory/perfetto.proto graph/onnx/onnx.proto)
 set(with_protobuf core/files/summary_writer.cpp core/memory/perfetto_packets.cpp graph/onnx/write.cpp)
-list(TRANSFORM with_protobuf REPLACE "\\.cpp$" "_without_protobuf.cpp" OUTPUT_VARIABLE without_protobuf)
+set(without_protobuf core/memory/without_protobuf.cpp graph/onnx/write_without_protobuf.cpp)
 
 if(TARGET ebb::protobuf)
   set(EBB_PROTO_DIR ${CMAKE_CURRENT_BINARY_DIR}/protos)

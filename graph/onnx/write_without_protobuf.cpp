@@ -1,6 +1,6 @@
 // Replaces write.cpp in a build without protobuf.
 #include "ebb/core/base/call_site.h"
-#include "ebb/core/files/without_protobuf.h"
+#include "ebb/core/memory/without_protobuf.h"
 #include "ebb/graph/session.h"
 
 namespace ebb {

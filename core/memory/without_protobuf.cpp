@@ -1,0 +1,31 @@
+// Replaces summary_writer.cpp and perfetto_packets.cpp in a build without protobuf.
+#include "ebb/core/memory/without_protobuf.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/summary_writer.h"
+#include "ebb/core/memory/trace.h"
+
+namespace ebb {
+
+void detail::refuse_without_protobuf(const std::string& path, const char* what) {
+  throw Error("[protobuf] " + path + ": this ebb was built without protobuf, by which it writes " +
+              what +
+              "; install it (Debian: apt-get install protobuf-compiler libprotobuf-dev) and build "
+              "ebb again" +
+              at(entry()));
+}
+
+std::unique_ptr<memory::detail::Trace> memory::detail::make_packet_trace(const std::string& path) {
+  ebb::detail::refuse_without_protobuf(
+      path, "Perfetto's packets (JSON needs none: a name that ends in .json)");
+}
+
+SummaryWriter::SummaryWriter(const std::string& folder) {
+  detail::refuse_without_protobuf(folder, "TensorBoard's event files");
+}
+// Never called: no writer can be made.
+SummaryWriter::~SummaryWriter() = default;
+void SummaryWriter::add_scalar(const std::string&, double, std::int64_t, std::optional<double>) {}
+void SummaryWriter::flush() {}
+
+}  // namespace ebb
