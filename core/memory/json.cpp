@@ -158,7 +158,7 @@ std::string detail::utf8(std::string_view text) {
 std::string detail::json_string(std::string_view text) { return text_of(text, -1); }
 
 void detail::write_recording(std::string_view device, const EventLog::Reading& reading,
-                             const Writer& write) {
+                             PieceFile& file) {
   const auto [tags, index_of] = distinct(reading.tags);
   Json samples = Json::array(), marks = Json::array();
   for (const Sample& sample : reading.samples)
@@ -184,23 +184,18 @@ void detail::write_recording(std::string_view device, const EventLog::Reading& r
        {"columns", {"nanoseconds", "kind", "address", "bytes", "category", "old_category", "tag"}}},
       -1);
   text.back() = ',';  // reopens the object
-  write(text + "\"events\":[");
-  constexpr std::size_t kPieceBytes = 1 << 20;
-  text.clear();
-  for (const Event& event : reading.events) {
-    fmt::format_to(std::back_inserter(text), "{}\n[{},{},{},{},{},{},{}]",
+  file.text() += text + "\"events\":[";
+  for (const Event& event : reading.events)
+    fmt::format_to(std::back_inserter(file.text()), "{}\n[{},{},{},{},{},{},{}]",
                    &event == reading.events.data() ? "" : ",", event.nanoseconds,
                    static_cast<int>(event.kind), reinterpret_cast<std::uintptr_t>(event.address),
                    event.bytes, static_cast<int>(event.category), static_cast<int>(event.before),
                    index_of[event.tag]);
-    if (text.size() > kPieceBytes) write(std::exchange(text, {}));
-  }
-  write(text);
-  write("]}\n");
+  file.text() += "]}\n";
 }
 
 void detail::write_snapshot(const OutOfMemory::Facts& facts, const std::vector<Holder>& holders,
-                            const EventLog* recorder, const Writer& write) {
+                            const EventLog* recorder, PieceFile& file) {
   Json pool, pool_stats;  // null
   if (!facts.pool.empty()) pool = facts.pool;
   if (facts.pool_stats) pool_stats = to_json(*facts.pool_stats);
@@ -226,12 +221,12 @@ void detail::write_snapshot(const OutOfMemory::Facts& facts, const std::vector<H
                               {"holders", to_json(holders)}},
                              2);
   text.resize(text.size() - 2);  // reopens the object
-  write(text + ",\n  \"recording\": ");
+  file.text() += text + ",\n  \"recording\": ";
   if (recorder)
-    write_recording(facts.device, recorder->read(), write);
+    write_recording(facts.device, recorder->read(), file);
   else
-    write("null\n");
-  write("}\n");
+    file.text() += "null\n";
+  file.text() += "}\n";
 }
 
 }  // namespace ebb::memory

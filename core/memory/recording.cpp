@@ -7,7 +7,6 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/files/output_file.h"
 #include "ebb/core/memory/json.h"
 #include "ebb/core/memory/snapshot.h"
 #include "ebb/core/memory/writers.h"
@@ -42,9 +41,8 @@ std::vector<RecordedEvent> Recording::events() const {
 std::size_t Recording::dropped() const noexcept { return log_->dropped(); }
 
 void Recording::write_json(const std::string& path) const {
-  ebb::detail::OutputFile file(path);
-  detail::write_recording(device_.name(), log_->read(),
-                          [&](std::string_view text) { file.write(text.data(), text.size()); });
+  detail::PieceFile file(path);
+  detail::write_recording(device_.name(), log_->read(), file);
   file.commit();
 }
 
@@ -66,18 +64,17 @@ void snapshot_on_out_of_memory(std::string path) {
     detail::set_out_of_memory_observer({});
     return;
   }
-  detail::set_out_of_memory_observer([path = std::move(path)](
-                                         const detail::OutOfMemoryReport& report) {
-    try {
-      ebb::detail::OutputFile file(path);
-      detail::write_snapshot(report.facts, report.holders, report.recorder.get(),
-                             [&](std::string_view text) { file.write(text.data(), text.size()); });
-      file.commit();
-    } catch (const std::exception& problem) {
-      ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +
-                               std::string(problem.what()));
-    }
-  });
+  detail::set_out_of_memory_observer(
+      [path = std::move(path)](const detail::OutOfMemoryReport& report) {
+        try {
+          detail::PieceFile file(path);
+          detail::write_snapshot(report.facts, report.holders, report.recorder.get(), file);
+          file.commit();
+        } catch (const std::exception& problem) {
+          ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +
+                                   std::string(problem.what()));
+        }
+      });
 }
 
 }  // namespace ebb::memory
