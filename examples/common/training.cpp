@@ -288,6 +288,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
     const Clock::time_point start = Clock::now();
     Epoch epoch;
     Mean loss, score;
+    bool stops = false;  // asked once after each step: an epoch that has ended gets its rest
     for (auto [x, y] : batches) {
       run.mark.step(steps.train(x, y));
       const auto value = has_values ? run.mark.losses().back() : std::optional<double>();
@@ -295,9 +296,9 @@ Training train_epochs(const Run& run, const Steps& steps) {
       if (progress) progress->step(value);
       scalars.step(value);
       ++count;
-      if (interrupted()) break;
+      if ((stops = interrupted())) break;
     }
-    if (interrupted()) {
+    if (stops) {
       if (run.predicts())
         throw Interrupted("ended by Ctrl-C while it predicted the memory, before training");
       if (!options.save.empty()) steps.save(options.save, batches);
