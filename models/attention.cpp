@@ -98,14 +98,20 @@ CachedAttention MultiHeadAttention::operator()(const Tensor& x, AttentionCache c
   const ebb::detail::CallScope at(site.in(layer_));
   Heads of = heads_of(x, x);
   const std::int64_t steps = x.shape().dim(1);
-  const std::int64_t length = cache.keys.rank() == 4 ? cache.keys.shape().dim(2) : kOpen;
-  if (steps == kOpen || length == kOpen || position.rank() != 0)
+  const bool has_keys = cache.keys.defined() && cache.keys.rank() == 4;
+  const std::int64_t length = has_keys ? cache.keys.shape().dim(2) : kOpen;
+  const auto fits = [&](const Tensor& kept) {
+    return kept.defined() && kept.rank() == 4 && kept.shape().dim(1) == heads_ &&
+           kept.shape().dim(2) == length && kept.shape().dim(3) == of.key.shape().dim(3);
+  };
+  if (steps == kOpen || length == kOpen || !fits(cache.keys) || !fits(cache.values) ||
+      position.rank() != 0)
     ebb::detail::refuse<ShapeError>(
         kName,
         "takes a cache [batch, heads, length, features / heads] and a position [], no open length; "
         "x is " +
-            x.to_string() + ", the keys are " + cache.keys.to_string() + ", the position is " +
-            position.to_string());
+            x.to_string() + ", the keys are " + cache.keys.to_string() + ", the values are " +
+            cache.values.to_string() + ", the position is " + position.to_string());
   const auto count_to = [&](std::int64_t end) {
     return cumsum(broadcast_to(fill_like(position, 1), {end}), 0, {.exclusive = true});
   };

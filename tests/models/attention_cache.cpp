@@ -73,6 +73,11 @@ TEST_CASE("a cache that nobody else holds is written in its own memory", "[model
   CHECK(cache.values.impl()->storage.get() == own);
   CHECK_ERROR_HERE(attention(Tensor::zeros({1, 1, 4}), kept, Tensor::zeros({1})), ShapeError,
                    "[multi_head_attention] takes a cache [batch, heads, length");
+  const Tensor begin = Tensor::from(std::int64_t{0}), wide = Tensor::zeros({1, 1, 5, 8});
+  for (const models::AttentionCache& wrong :
+       {models::AttentionCache{}, {kept.keys, {}}, {kept.keys, wide}, {wide, wide}})
+    CHECK_ERROR_HERE(attention(Tensor::zeros({1, 1, 4}), wrong, begin), ShapeError,
+                     "[multi_head_attention] takes a cache [batch, heads, length");
 }
 
 }  // namespace ebb::tests
