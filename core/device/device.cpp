@@ -123,19 +123,19 @@ Device Device::parse(std::string_view text, CallSite site) {
     const std::size_t colon = rest.rfind(':');  // sim:cuda:1:8GiB
     if (colon != std::string_view::npos) {
       const std::size_t bytes = memory::parse_bytes(rest.substr(colon + 1));
-      if (bytes) return simulated(rest.substr(0, colon), bytes);
+      if (bytes) return simulated(rest.substr(0, colon), bytes, site);
     }
     detail::refuse("Device",
                    "a simulated device is named sim:PROFILE:SIZE, as in sim:cpu:8GiB, not '" +
                        std::string(text) + "'");
   }
-  if (text == "cuda") return cuda();
+  if (text == "cuda") return cuda(0, site);
   if (text.starts_with("cuda:")) {
     const std::string_view digits = text.substr(5);
     int number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error == std::errc() && end == digits.data() + digits.size() && number >= 0)
-      return cuda(number);
+      return cuda(number, site);
   }
   detail::refuse("Device", "unknown device '" + std::string(text) +
                                "'; devices are cpu, cuda, cuda:N and sim:PROFILE:SIZE");

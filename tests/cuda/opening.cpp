@@ -13,6 +13,7 @@
 #include "ebb/kernels/cuda/loader/part.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
+#include "ebb/tests/line.h"
 
 using namespace ebb;
 using namespace ebb::tests;
@@ -103,6 +104,7 @@ TEST_CASE("a device of this machine is simulated by its number too") {
         Device::cuda().runtime().profile().name);
   CHECK_THROWS_WITH(Device::parse("sim:cuda:7:1GiB"), Catch::Contains("there is cuda:0 alone"));
   CHECK_THROWS_WITH(Device::parse("sim:cudax:1GiB"), Catch::Contains("no profile named 'cudax'"));
+  CHECK_ERROR_HERE(Device::parse("sim:cudax:1GiB"), Error, "no profile named");
 }
 
 TEST_CASE("an operator without a kernel for CUDA says so at the user's line, in both modes") {
