@@ -92,6 +92,9 @@ bool parse(CLI::App& app, int argc, const char* const* argv) {
     return false;
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string why = error.what();
+    const std::size_t flag = why.find(" was given a disallowed flag override");
+    if (flag != std::string::npos)
+      throw BadArguments("--" + why.substr(0, flag) + " takes no value");
     throw BadArguments(why.substr(0, why.find(':')) + " takes one value");
   } catch (const CLI::ParseError& error) {
     throw BadArguments(error.what());
@@ -260,7 +263,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
                      "without it cuda where there is a GPU, else cpu")
           ->type_name("DEVICE");
   app.add_flag("--watch", options.watches,
-               "Show the page in a browser meanwhile; the address is\nprinted");
+               "Show the page in a browser meanwhile; the address is\nprinted")
+      ->disable_flag_override();  // takes no port
   number("--epochs", options.epochs, "Passes over the training data");
   number("--batch", options.batch, "Samples that one update is made from");
   const auto is_count = [](std::string& text) {

@@ -37,6 +37,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_lstm --tensorboard /dev/null", "--tensorboard /dev/null: that is no folder"},
       {"train_lstm --data nowhere.csv", "nowhere.csv"},
       {"train_mlp --mode both", "--mode"},
+      {"train_mlp --watch=8000", "--watch takes no value"},
       {"train_mlp --device cuda:no", "unknown device"},
       {"train_mlp --device ''", "unknown device ''"},
       {"train_mlp --device sim:cpu", "sim:PROFILE:SIZE"},
