@@ -60,13 +60,19 @@ let followed = null;  // the charts of a live page
 
 function follow(timelines, figures) {
   followed = timelines;
+  let hasEnded = false;
   const ask = async () => {
     const began = performance.now();
     try {
       const data = await (await fetch("data.json")).json(), runs = data.runs.map((run) => new Run(run));
-      if (!runs.length || runs[0].before.join() !== timelines.runs[0].before.join()) return location.reload();  // another recording
-      figures.replaceChildren(figuresNode(runs));
-      timelines.update(runs);
+      if (!runs.length) {
+        hasEnded = true;
+        timelines.status.textContent = "Nothing is being recorded now: this is the last that was seen.";
+      } else {
+        if (hasEnded || runs[0].before.join() !== timelines.runs[0].before.join()) return location.reload();  // another recording
+        figures.replaceChildren(figuresNode(runs));
+        timelines.update(runs);
+      }
     } catch {
       timelines.status.textContent = "The program no longer answers: this is the last that was seen.";
       return;
