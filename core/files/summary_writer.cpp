@@ -82,7 +82,10 @@ void SummaryWriter::add_scalar(const std::string& tag, double value, std::int64_
   scalar.set_tag(tag);
   scalar.set_simple_value(static_cast<float>(value));
   pending_ += record_of(event);
-  if (std::chrono::steady_clock::now() - flushed_ >= std::chrono::seconds(2)) flush();
+  constexpr std::size_t kMostPending = 1 << 20;
+  if (pending_.size() > kMostPending ||
+      std::chrono::steady_clock::now() - flushed_ >= std::chrono::seconds(2))
+    flush();
 }
 
 void SummaryWriter::flush() {

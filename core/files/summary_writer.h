@@ -17,8 +17,8 @@ namespace ebb {
 //
 // TensorBoard groups tags by what stands before the first slash. Its values are 32-bit floats:
 // allocated bytes, multiples of 512, are exact up to 8 GiB. Each writer makes a file of its own.
-// Whole records are written, at most every two seconds, and not synced: a process that is killed
-// loses only the last ones. One thread at a time.
+// Whole records are written, every two seconds or megabyte, and not synced: a killed process loses
+// only the last ones. One thread at a time.
 class SummaryWriter {
  public:
   // Makes the folder if it is missing. Throws FileError, and Error in a build without protobuf.

@@ -111,6 +111,16 @@ TEST_CASE("scalars reach their file in whole records, also after a write that fa
   CHECK_ERROR(SummaryWriter(folder.path("file/runs")), FileError, "file/runs: cannot be made: ");
 }
 
+TEST_CASE("a writer of many scalars at once keeps no more than a piece of them", "[host]") {
+  const tests::TemporaryFolder folder;
+  SummaryWriter writer(folder.path("run"));
+  for (int step = 0; step < 30'000; ++step) writer.add_scalar("loss", 0.5, step);
+  std::size_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder.path("run")))
+    bytes += file.file_size();
+  CHECK(bytes > 1'000'000);
+}
+
 TEST_CASE("each step of a recording is in its event file, with the recording's bytes", "[host]") {
   const tests::TemporaryFolder folder;
   const Device device = Device::simulated("cpu", 1_GiB);
