@@ -215,6 +215,14 @@ TEST_CASE("sessions and compiled steps take borrowed tensors", "[host]") {
   CHECK(lent.deleted + captured.deleted == 2);
 }
 
+TEST_CASE("a tensor of DLPack in pinned memory, without a deleter, is one of the CPU", "[host]") {
+  float values[] = {1, 2};
+  Lent<DLManagedTensor> lent(values, {2});
+  lent.dl_tensor.device.device_type = kDLCUDAHost;
+  lent.deleter = nullptr;
+  CHECK(from_dlpack(&lent).to_vector<float>() == std::vector<float>{1, 2});
+}
+
 TEST_CASE("a tensor for another library keeps its block, and holders name it") {
   const std::size_t allocated = memory::stats(Device::cpu()).allocated.current;
   const auto holder = [] { return memory::holders(Device::cpu(), 1)[0].tag; };
@@ -259,6 +267,11 @@ TEST_CASE("every dtype goes out and in by DLPack; what has no values does not go
   Graph graph;
   CHECK_ERROR_HERE(to_dlpack(graph.placeholder("y", DType::f32, {2})), Error, "has no values");
   CHECK_ERROR_HERE(to_dlpack(Tensor()), Error, "has no values");
+  const Tensor torn = Tensor::zeros({2});
+  CHECK_ERROR_HERE(compile([&](const Tensor& x) { return to_dlpack(torn), x + 1; })(torn), Error,
+                   "while compile() traces");
+  torn.impl()->storage->tear("half");
+  CHECK_ERROR_HERE(to_dlpack(torn), Error, "half");
   CHECK_ERROR_HERE(to_dlpack(Tensor::zeros({2}, DType::f32, Device::cpu().twin())), SimulatedRead,
                    "is simulated");
 }

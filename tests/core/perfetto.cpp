@@ -120,6 +120,7 @@ TEST_CASE("packets of a trace say what its JSON says", "[host]") {
   recording.mark("a mark");
   for (int i = 0; i < 2; ++i) {
     sum(square(weight * 3)).backward();
+    const Tensor both[] = {kib(1, device), kib(1, device)};  // of one line, alive together
     recording.step();
   }
   recording.write_perfetto(folder.path("trace.json"));
@@ -154,16 +155,20 @@ TEST_CASE("packets of a trace say what its JSON says", "[host]") {
   perfetto::Trace trace;
   REQUIRE(trace.ParseFromString(tests::contents_of(folder.path("trace.perfetto"))));
   std::map<std::uint64_t, perfetto::TrackDescriptor> tracks;
+  std::set<std::uint64_t> open;
   for (const perfetto::TracePacket& packet : trace.packet()) {
     if (packet.has_track_descriptor()) {
       const auto& track = packet.track_descriptor();
       CHECK(tracks.emplace(track.uuid(), track).second);
       CHECK(track.has_process() != tracks.contains(track.parent_uuid()));
+      CHECK(track.has_counter() ==
+            (track.name().starts_with("allocated") || track.name() == "reserved"));
       continue;
     }
     const perfetto::TrackEvent& event = packet.track_event();
     const auto at = static_cast<std::int64_t>(packet.timestamp());
     const std::string track = tracks.at(event.track_uuid()).name();
+    CHECK(packet.trusted_packet_sequence_id() != 0);  // else an end finds no begin
     std::string text = event.categories_size() == 1 ? event.categories(0) + " " : "";
     for (const auto& argument : event.debug_annotations())
       text += argument.has_uint_value() ? std::to_string(argument.uint_value())
@@ -177,9 +182,11 @@ TEST_CASE("packets of a trace say what its JSON says", "[host]") {
         add(found, at, track, event.name());
         break;
       case Event::TYPE_SLICE_BEGIN:
+        CHECK(open.insert(event.track_uuid()).second);  // slices of a track do not overlap
         add(found, at, event.name() + " begins", text);
         break;
       case Event::TYPE_SLICE_END:
+        CHECK(open.erase(event.track_uuid()) == 1);
         add(found, at, track + " ends", "");
         break;
     }

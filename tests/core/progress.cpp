@@ -14,6 +14,8 @@
 #include <thread>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -81,6 +83,50 @@ TEST_CASE("progress of a device has its memory as a bar of categories", "[progre
   CHECK(text.find("\033[A", end) - bar == 79);
   CHECK(matches(shown(2, {.device = device}, [](Progress& progress) { progress.step(); }),
                 "1/2  50 %" + rate + "  0.0 s  4 MiB of 4 MiB reserved, peak 4 MiB\n"));
+}
+
+TEST_CASE("the bar of progress has each category, then what is reserved, of the most ever reserved",
+          "[progress][host]") {
+  const Device device = Device::simulated("h200", std::size_t{1} << 30);
+  const auto mib = [&](std::int64_t count) {
+    return Tensor::zeros({count << 18}, DType::f32, device);
+  };
+  const auto bar = [&](bool coloured) {
+    coloured ? setenv("NO_COLOR", "", 1) : setenv("NO_COLOR", "1", 1);
+    std::ostringstream out;
+    Progress progress(1, {.out = &out, .terminal = true, .seconds = 0, .device = device});
+    progress.step();
+    unsetenv("NO_COLOR");
+    const std::string text = out.str();
+    const std::size_t begin = text.find("\n\033[K") + 4;
+    progress.clear();
+    progress.finish();
+    CHECK(out.str().starts_with(text + "\r\033[J\r\033[K1/1"));
+    CHECK(out.str().ends_with(" s\n\033[K"));  // takes the bar off
+    return text.substr(begin, text.find("  1", begin) - begin);
+  };
+  const auto times = [](std::size_t count, const std::string& what) {
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) all += what;
+    return all;
+  };
+  const Parameters parameters(device);
+  parameters.declare("w", {1 << 19}, initializers::zeros());  // 2 MiB
+  Tensor freed = mib(8), gone = mib(16);
+  const Tensor held = mib(8);
+  gone = {};
+  memory::release_cached(device);
+  freed = {};
+  // 2 MiB of parameters and 8 of a temporary, 8 free, of 34.
+  const std::string memory = "  10 MiB of 18 MiB reserved, peak 34 MiB";
+  const std::size_t columns = 79 - memory.size(),
+                    ends[] = {(columns * 2 + 17) / 34, (columns * 10 + 17) / 34,
+                              (columns * 18 + 17) / 34};
+  CHECK(bar(false) == times(ends[0], "P") + times(ends[1] - ends[0], "T") +
+                          times(ends[2] - ends[1], ".") + times(columns - ends[2], " "));
+  CHECK(bar(true) == "\033[34m" + times(ends[0], "\u2588") + "\033[31m" +
+                         times(ends[1] - ends[0], "\u2588") + "\033[0m" +
+                         times(ends[2] - ends[1], ".") + times(columns - ends[2], " "));
 }
 
 TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progress][host]") {

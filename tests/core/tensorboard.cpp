@@ -107,6 +107,8 @@ TEST_CASE("scalars reach their file in whole records, also after a write that fa
     for (int i = 0; i < 2; ++i) other.add_scalar("loss", i, i);
   }
   CHECK(curves_of(folder.path("other")) == Curves{{"loss", {{0, 0}, {1, 1}}}});
+  const SummaryWriter one(folder.path("two")), two(folder.path("two"));
+  CHECK(std::ranges::distance(std::filesystem::directory_iterator(folder.path("two"))) == 2);
   folder.file("file", "");
   CHECK_ERROR(SummaryWriter(folder.path("file/runs")), FileError, "file/runs: cannot be made: ");
 }

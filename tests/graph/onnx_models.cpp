@@ -131,7 +131,8 @@ void write_encoder() {
   flags = reshape(less(flags, 20), {3, 12});
   const Tensor added = log(cast(unsqueeze(counts, 1), DType::f32));  // the same mask as scores
   write("encoder", graph,
-        {x, pooler(select(x, 1, 0)), scaled_dot_product_attention(x, x, x, added)},
+        {x, pooler(select(x, 1, 0)), scaled_dot_product_attention(x, x, x, added),
+         scaled_dot_product_attention(x, x, x, {.mask = added, .causal = true})},
         {{at, codes(3, 12)}, {counts, flags}});
 }
 

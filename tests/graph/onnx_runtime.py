@@ -1,10 +1,11 @@
 """Runs ebb's ONNX models in onnxruntime: python onnx_runtime.py BUILD (needs onnx, onnxruntime and numpy)
 
 The programs of that build write models, their inputs and ebb's results. onnx's checker takes each model, and results of
-onnxruntime are within 1e-5 of ebb's largest. What onnxruntime has no kernel for is run by onnx's reference.
+onnxruntime are within 1e-5 of ebb's largest, those of f16 within 1e-3. What onnxruntime has no kernel for is run by
+onnx's reference.
 
-With onnx 1.23.2 and onnxruntime 1.32.0, 9 models are at most 4.3e-07 apart, 583 samples of operators 4.2e-07, and 300
-random programs 2.4e-07.
+With onnx 1.23.2 and onnxruntime 1.32.0, 9 models are at most 4.3e-07 apart, 583 samples of operators 4.2e-07, 570 in f16
+2.7e-04, and 300 random programs 2.4e-07.
 """
 
 import pathlib
@@ -29,17 +30,18 @@ def results_of(model, values):
 
 
 def difference(path):
-    """The largest difference from ebb, as a share of its largest value or of 1."""
+    """The largest difference from ebb, as a share of its largest value or of 1; a hundredth of it for f16."""
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
     values = numpy.load(path.with_suffix(".npz"))
-    worst = 0
+    worst = 0.0
     for name, result in zip(*results_of(model, values)):
         expected = values[name]
         assert result.shape == expected.shape and result.dtype == expected.dtype, (name, result, expected)
         result, expected = result.astype("f8"), expected.astype("f8")
         apart = numpy.where(numpy.isnan(expected) & numpy.isnan(result), 0, abs(result - expected))
-        worst = numpy.maximum(worst, apart.max(initial=0) / abs(expected).max(initial=1))
+        share = apart.max(initial=0) / abs(expected).max(initial=1)
+        worst = numpy.maximum(worst, share / 100 if values[name].dtype == "f2" else share)
     return worst
 
 

@@ -206,12 +206,15 @@ TEST_CASE(
 TEST_CASE("a tied head of PyTorch's is read from whichever name the file has, or from equal ones") {
   const TemporaryFolder folder;
   const std::string file = folder.path("tied.safetensors");
-  const std::vector<TorchRule> rules = {{"wte", "token"}, {"lm_head", "token"}};
+  const std::vector<TorchRule> rules = {{"wte", "token"}, {"lm_head", "token"}, {"first", "first"}};
   const Tensor table = normal({3, 2}), other = normal({3, 2});
   const Parameters params(Device::cpu());
-  params.declare("token.weight", {3, 2}, initializers::zeros());
-  const auto loads = [&](const std::map<std::string, Tensor>& tensors) {
+  for (const char* name : {"first.weight", "token.weight"})
+    params.declare(name, {3, 2}, initializers::zeros());
+  const auto loads = [&](std::map<std::string, Tensor> tensors) {
+    tensors.emplace("first.weight", other);
     save_safetensors(file, tensors);
+    params["first.weight"].impl()->storage->fill(0);
     load_torch(params, file, rules);
     const bool equal = bit_equal(params["token.weight"], table);
     params["token.weight"].impl()->storage->fill(0);
@@ -226,7 +229,8 @@ TEST_CASE("a tied head of PyTorch's is read from whichever name the file has, or
   Parameters twin(Device::cpu().twin());  // has no values that could differ
   twin.declare("token.weight", {3, 2}, initializers::zeros());
   CHECK_NOTHROW(load_torch(twin, file, rules));
-  CHECK(params["token.weight"].to_vector<float>() == std::vector<float>(6, 0));
+  for (const char* name : {"first.weight", "token.weight"})
+    CHECK(params[name].to_vector<float>() == std::vector<float>(6, 0));
 }
 
 TEST_CASE("the mapping of PyTorch's weights is told for rules that do not fit yet, line by line") {
@@ -240,6 +244,8 @@ TEST_CASE("the mapping of PyTorch's weights is told for rules that do not fit ye
                           {"rnn.weight_hr_l0", zeros({1, 1})},
                           {"h.0.c_attn.weight", zeros({2, 6})},
                           {"h.0.mask", zeros({1})},
+                          {"h.0.deep.mask", zeros({1})},
+                          {"h..mask", zeros({1})},
                           {"head.weight", zeros({3, 2})},
                           {"other", zeros({1})}});
   const Parameters params(Device::cpu());
@@ -270,6 +276,7 @@ lstm.x.bias f32[1]         has no "rnn.x.bias"
 )";
   CHECK(torch_mapping(params, file, rules) ==
         mapping +
+            "left over: h..mask f32[1]\nleft over: h.0.deep.mask f32[1]\n"
             "left over: h.0.mask f32[1], ignored\nleft over: other f32[1]\n"
             "left over: rnn.weight_hr_l0 f32[1, 1], though a rule names it\n");
   CHECK_ERROR(
@@ -477,6 +484,17 @@ TEST_CASE("what is neither converted nor transposed is the file's bit for bit, N
   load_torch(params, file, {{}});
   const std::vector<std::byte> here = bytes_of(weight);
   CHECK(std::memcmp(here.data(), bits.data(), here.size()) == 0);
+
+  const Parameters halves(Device::cpu(), {}, DType::bf16);  // as many bytes, of other numbers
+  halves.declare("weight", {4}, initializers::zeros());
+  save_safetensors(file, {{"weight", Tensor::full({4}, 2, DType::f16)}});
+  load_torch(halves, file, {{}});
+  CHECK(cast(halves["weight"], DType::f32).to_vector<float>() == std::vector<float>(4, 2));
+  const auto step = compile([&](const Tensor& x) {
+    load_torch(params, file, {{}});
+    return x + 1;
+  });
+  CHECK_ERROR(step(weight), Error, "while compile() traces");
 }
 
 TEST_CASE("weights that do not fit change nothing, and the message lists both sides") {
