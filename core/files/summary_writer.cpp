@@ -9,10 +9,12 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
+#include "ebb/core/files/input_file.h"
 
 namespace ebb {
 
@@ -75,6 +77,11 @@ SummaryWriter::~SummaryWriter() {
 
 void SummaryWriter::add_scalar(const std::string& tag, double value, std::int64_t step,
                                std::optional<double> walltime) {
+  try {
+    static_cast<void>(nlohmann::json(tag).dump());
+  } catch (const nlohmann::json::exception&) {  // TensorBoard would read nothing of the file
+    detail::refuse("add_scalar", "the tag " + detail::in_quotes(tag) + " is not UTF-8");
+  }
   Event event;
   event.set_wall_time(walltime ? *walltime : seconds_since_1970());
   event.set_step(step);

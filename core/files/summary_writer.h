@@ -27,8 +27,8 @@ class SummaryWriter {
   SummaryWriter(const SummaryWriter&) = delete;
   SummaryWriter& operator=(const SummaryWriter&) = delete;
 
-  // `walltime` in seconds since 1970; default: now. Throws FileError if it writes and cannot; what
-  // was added is then written the next time.
+  // `walltime` in seconds since 1970; default: now. Throws Error for a tag that is not UTF-8,
+  // FileError if it writes and cannot; what was added is then written the next time.
   void add_scalar(const std::string& tag, double value, std::int64_t step,
                   std::optional<double> walltime = {});
   // Writes what was added. Throws FileError.

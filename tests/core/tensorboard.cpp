@@ -86,6 +86,7 @@ TEST_CASE("scalars reach their file in whole records, also after a write that fa
   writer.add_scalar("loss", 0, 0);
   writer.flush();
   CHECK(curves_of(runs) == Curves{{"loss", {{0, 0}}}});
+  CHECK_ERROR(writer.add_scalar("\xff", 1, 1), Error, "[add_scalar] the tag");
   const std::string long_tag(5000, 'x');
   writer.add_scalar(long_tag, 2, 1);
   CHECK(curves_of(runs).size() == 1);
