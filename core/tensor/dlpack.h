@@ -9,7 +9,8 @@ struct DLManagedTensorVersioned;
 namespace ebb {
 
 // A tensor for another library. Its memory stays until the receiver calls the deleter, and counts
-// as allocated; holders() name it "to_dlpack" and this line until then. The values are there when
+// as allocated; holders() name it "to_dlpack" and this line until then, or until the first of
+// several that were given out of one memory comes back. The values are there when
 // this returns; on a GPU the receiver's work on them must be done when it calls the deleter. What
 // it writes is seen here, but not noticed by backward(). Throws Error for a tensor without values,
 // SimulatedRead for a simulated one.
