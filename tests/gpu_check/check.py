@@ -113,7 +113,7 @@ def suites(part):
     folders = {source.relative_to(tests).parts[0] for source in tests.glob("*/**/*.cpp")}
     names = [f"tests_{folder}" for folder in sorted(folders - NO_SUITES)]
     if build(part, *names, CUDA_PART):
-        commands = {name: [program("tests", name), "~[long]~[host]"] for name in names}
+        commands = {name: [program("tests", name), "~[long]~[host]~[.]"] for name in names}
         # As many at once as share a GPU well.
         part.run(commands, jobs=4, environment=environment() | {"EBB_TEST_DEVICE": "cuda"})
 
@@ -159,9 +159,9 @@ def sanitizers(part):
     racecheck = [*command, "--tool", "racecheck", "--kernel-name", "kns=ebb"]
     part.run(
         {
-            "racecheck_models": [*racecheck, program("tests", "tests_models"), "~[long]"],
-            "memcheck_optim": [*memcheck, program("tests", "tests_optim"), "~[long]"],
-            "memcheck_ops": [*memcheck, program("tests", "tests_ops"), "~[long]"],
+            "racecheck_models": [*racecheck, program("tests", "tests_models"), "~[long]~[.]"],
+            "memcheck_optim": [*memcheck, program("tests", "tests_optim"), "~[long]~[.]"],
+            "memcheck_ops": [*memcheck, program("tests", "tests_ops"), "~[long]~[.]"],
             "racecheck_ops": [*racecheck, program("tests", "tests_ops"), "*value*"],
         },
         jobs=4,
