@@ -1,8 +1,11 @@
 // The library ebb::serve, the only unit that includes cpp-httplib.
 #include "ebb/core/memory/serve.h"
 
-#include <httplib.h>
 #include <sys/socket.h>
+// Sends without SIGPIPE, whose handling stays the program's.
+#define CPPHTTPLIB_SEND_FLAGS MSG_NOSIGNAL
+#include <httplib.h>
+#include <signal.h>
 
 #include <string>
 #include <thread>
@@ -41,7 +44,10 @@ Server::~Server() = default;
 int Server::port() const noexcept { return impl_->port; }
 
 Server serve(int port, const Device& device) {
-  auto impl = std::make_unique<Server::Impl>();
+  struct sigaction on_pipe = {};
+  sigaction(SIGPIPE, nullptr, &on_pipe);
+  auto impl = std::make_unique<Server::Impl>();  // httplib's constructor ignores SIGPIPE
+  sigaction(SIGPIPE, &on_pipe, nullptr);
   httplib::Server& http = impl->http;
   http.new_task_queue = [] { return new httplib::ThreadPool(4); };
   // A browser keeps connections that ask nothing: none may hold a thread for long.

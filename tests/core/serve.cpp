@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,7 +62,11 @@ nlohmann::json body(const std::string& answer) {
 TEST_CASE("a served page is this machine's to read, by its own name, while its server is",
           "[host]") {
   const Device device = Device::simulated("cpu", std::size_t{1} << 30);
+  signal(SIGPIPE, SIG_DFL);
   std::optional<memory::Server> server = memory::serve(0, device);
+  struct sigaction now = {};
+  sigaction(SIGPIPE, nullptr, &now);
+  CHECK(now.sa_handler == SIG_DFL);
   const int port = server->port();
   const std::string here = "127.0.0.1:" + std::to_string(port);
   const struct {
