@@ -284,7 +284,7 @@ TEST_CASE(
       std::string(EBB_PROGRAMS) + "/" + program +
       " --save cut.safetensors >cut.txt 2>&1 & pid=$!; "
       "until grep -q 'epoch *1/' cut.txt || ! kill -0 $pid; do sleep 0.05; done; "
-      "kill -INT $pid; wait $pid";
+      "rm -f cut.safetensors; kill -INT $pid; wait $pid";  // the file is then Ctrl-C's
   const std::regex ended(
       "train_mlp: ended by Ctrl-C after ([0-9]+) steps; the run is in cut.safetensors\n");
   const auto steps_of_cut_run = [&] {
