@@ -1,6 +1,5 @@
 #include "ebb/core/files/summary_writer.h"
 
-#include <spdlog/fmt/fmt.h>
 #include <tensorboard.pb.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <system_error>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/files/input_file.h"
 
@@ -61,8 +61,8 @@ SummaryWriter::SummaryWriter(const std::string& folder) {
   Event event;
   event.set_wall_time(seconds_since_1970());
   event.set_file_version("brain.Event:2");
-  path_ = fmt::format("{}/events.out.tfevents.{:010.0f}.{}.{}.{}", folder, event.wall_time(), host,
-                      ::getpid(), count++);
+  path_ = folder + "/events.out.tfevents." + detail::formatted("%010.0f", event.wall_time()) + '.' +
+          host + '.' + std::to_string(::getpid()) + '.' + std::to_string(count++);
   pending_ = record_of(event);
   flush();
 }
