@@ -5,6 +5,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/order.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
