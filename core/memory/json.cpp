@@ -1,10 +1,8 @@
 // JSON of comparisons, figures, recordings and snapshots.
 #include "ebb/core/memory/json.h"
 
-#include <spdlog/fmt/fmt.h>
-
+#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -152,7 +150,14 @@ std::string summary_json(const Device& device) {
 }
 
 std::string detail::utf8(std::string_view text) {
-  return Json::parse(json_string(text)).get<std::string>();
+  std::string valid(text);
+  try {
+    static_cast<void>(Json(valid).dump());
+  } catch (const Json::type_error&) {
+    std::ranges::replace_if(
+        valid, [](char byte) { return static_cast<signed char>(byte) < 0; }, '?');
+  }
+  return valid;
 }
 
 std::string detail::json_string(std::string_view text) { return text_of(text, -1); }
@@ -185,12 +190,15 @@ void detail::write_recording(std::string_view device, const EventLog::Reading& r
       -1);
   text.back() = ',';  // reopens the object
   file.text() += text + "\"events\":[";
+  using std::to_string;
+  const char* before = "\n[";
   for (const Event& event : reading.events)
-    fmt::format_to(std::back_inserter(file.text()), "{}\n[{},{},{},{},{},{},{}]",
-                   &event == reading.events.data() ? "" : ",", event.nanoseconds,
-                   static_cast<int>(event.kind), reinterpret_cast<std::uintptr_t>(event.address),
-                   event.bytes, static_cast<int>(event.category), static_cast<int>(event.before),
-                   index_of[event.tag]);
+    file.text() += std::exchange(before, ",\n[") + to_string(event.nanoseconds) + ',' +
+                   to_string(static_cast<int>(event.kind)) + ',' +
+                   to_string(reinterpret_cast<std::uintptr_t>(event.address)) + ',' +
+                   to_string(event.bytes) + ',' + to_string(static_cast<int>(event.category)) +
+                   ',' + to_string(static_cast<int>(event.before)) + ',' +
+                   to_string(index_of[event.tag]) + ']';
   file.text() += "]}\n";
 }
 
