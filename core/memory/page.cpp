@@ -2,14 +2,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <functional>
 #include <iterator>
-#include <string_view>
+#include <string>
 
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/files/output_file.h"
 #include "ebb/core/memory/comparison.h"
 #include "ebb/core/memory/json.h"
-#include "ebb/core/memory/page_assets.h"
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/memory/timeline.h"
 
@@ -20,54 +19,38 @@ namespace {
 
 constexpr std::size_t kMostBytes = 4'000'000;  // aimed at, of all runs
 
-std::string text_of(const Tag& tag) {
-  return fmt::format("[{},{},{},{}]", json_string(tag.operator_name), json_string(tag.file),
-                     tag.line, json_string(tag.layer));
-}
-
-// "[f(x), f(y), ...]" of numbers.
-template <class Range, class Value>
-std::string array(const Range& range, const Value& value) {
+// "[value(x),value(y)...]"
+template <class Range, class Value = std::identity>
+std::string array(const Range& range, const Value& value = {}) {
   std::string text = "[";
   for (const auto& each : range)
     fmt::format_to(std::back_inserter(text), "{}{}", text.size() > 1 ? "," : "", value(each));
   return text + "]";
 }
 
-template <class Range>
-std::string array(const Range& range) {
-  return array(range, [](const auto& each) { return each; });
+std::string text_of_tag(const Tag& tag) {
+  return fmt::format("[{},{},{},{}]", json_string(tag.operator_name), json_string(tag.file),
+                     tag.line, json_string(tag.layer));
 }
 
-std::string text_of(const Timeline& timeline) {
-  std::string text =
-      fmt::format(R"("before":{},"tags":{},"names":{},"pieces":)", array(timeline.before),
-                  array(timeline.tags, [](const Tag& tag) { return text_of(tag); }),
-                  array(timeline.names, json_string));
-  text += array(timeline.pieces, [](const Timeline::Piece& piece) {
-    return fmt::format("[{},{},{},{}{}]", piece.address, piece.bytes, piece.category, piece.tag,
-                       piece.blocks > 1 ? "," + std::to_string(piece.blocks) : "");
-  });
-  text +=
-      ",\"patterns\":" + array(timeline.patterns, [](const Timeline::Pattern& pattern) {
-        return fmt::format(
-            R"({{"codes":{},"thinned":{},"sample":{},"net":{},"peak":{},"peak_events":{},"events":{}}})",
-            array(pattern.codes), pattern.is_thinned, pattern.is_sample, array(pattern.net),
-            array(pattern.peak), pattern.peak_events, pattern.events);
-      });
-  const auto of_spans = [&](const char* name, auto Timeline::Span::*member) {
-    text += fmt::format(",\"{}\":{}", name, array(timeline.spans, [&](const Timeline::Span& span) {
-                          return span.*member;
-                        }));
-  };
-  of_spans("span_patterns", &Timeline::Span::pattern);
-  of_spans("span_names", &Timeline::Span::name);
-  of_spans("span_steps", &Timeline::Span::steps);
-  of_spans("span_nanoseconds", &Timeline::Span::nanoseconds);
-  return text;
+std::string text_of_piece(const Timeline::Piece& piece) {
+  return fmt::format("[{},{},{},{}{}]", piece.address, piece.bytes, piece.category, piece.tag,
+                     piece.blocks > 1 ? "," + std::to_string(piece.blocks) : "");
 }
 
-std::string text_of(const Plan& plan) {
+std::string text_of_pattern(const Timeline::Pattern& pattern) {
+  return fmt::format(
+      R"({{"codes":{},"thinned":{},"sample":{},"net":{},"peak":{},"peak_events":{}}})",
+      array(pattern.codes), pattern.is_thinned, pattern.is_sample, array(pattern.net),
+      array(pattern.peak), pattern.peak_events);
+}
+
+std::string text_of_buffer(const PlanDetails::Buffer& buffer) {
+  return fmt::format("[{},{},{},{},{}]", buffer.offset, buffer.bytes, buffer.first, buffer.last,
+                     static_cast<int>(buffer.category));
+}
+
+std::string text_of_plan(const Plan& plan) {
   std::string text = fmt::format(
       R"({{"peak_bytes":{},"parameter_bytes":{},"optimizer_state_bytes":{},"feed_bytes":{},)"
       R"("arena_bytes":{},"reserved_bytes":{},"lower_bound_bytes":{},"naive_bytes":{},)"
@@ -79,68 +62,68 @@ std::string text_of(const Plan& plan) {
       plan.moved_bytes, plan.is_reordered, json_string(plan.peak_node));
   const PlanDetails none;
   const PlanDetails& details = plan.details ? *plan.details : none;
-  text += array(details.steps, [](const auto& step) { return text_of(step.tag); });
-  // Offset, bytes, first and last step, category.
-  text += R"(,"buffers":)" + array(details.buffers, [](const PlanDetails::Buffer& buffer) {
-            return fmt::format("[{},{},{},{},{}]", buffer.offset, buffer.bytes, buffer.first,
-                               buffer.last, static_cast<int>(buffer.category));
-          });
-  return text + "}";
+  text += array(details.steps, [](const auto& step) { return text_of_tag(step.tag); });
+  return text + R"(,"buffers":)" + array(details.buffers, text_of_buffer) + "}";
 }
 
-// In a script element, "</script" in a name would end it, and "<!--<script" the page.
-std::string in_script(std::string json) {
-  for (std::size_t at = 0; (at = json.find('<', at)) != json.npos;) json.replace(at, 1, "\\u003c");
-  return json;
+std::string text_of_run(const PageRun& run, std::size_t most_bytes) {
+  const Timeline timeline = pack(run.log ? run.log->read() : EventLog::Reading{}, most_bytes);
+  const auto column = [&](auto Timeline::Span::*member) {
+    return array(timeline.spans, [&](const Timeline::Span& span) { return span.*member; });
+  };
+  return fmt::format(
+      R"({{"name":{},"is_relative":{},"predicted_peak_bytes":{},"before":{},"tags":{},)"
+      R"("names":{},"pieces":{},"patterns":{},"span_patterns":{},"span_names":{},)"
+      R"("span_steps":{},"span_nanoseconds":{},"plans":{}}})",
+      json_string(run.name), run.is_relative, run.predicted_peak_bytes, array(timeline.before),
+      array(timeline.tags, text_of_tag), array(timeline.names, json_string),
+      array(timeline.pieces, text_of_piece), array(timeline.patterns, text_of_pattern),
+      column(&Timeline::Span::pattern), column(&Timeline::Span::name),
+      column(&Timeline::Span::steps), column(&Timeline::Span::nanoseconds),
+      array(run.plans, text_of_plan));
+}
+
+// Throws FileError.
+void write_page(const std::string& path, const std::string& title, const Device* device,
+                const std::vector<PageRun>& runs) {
+  PieceFile file(path);
+  file.text() = page_of(page_data(title, device, runs));
+  file.commit();
 }
 
 }  // namespace
 
 std::string page_data(const std::string& title, const Device* device, std::span<const PageRun> runs,
-                      const std::string& comparison, bool is_live) {
+                      bool is_live) {
   std::vector<std::string> categories;
   for (std::size_t i = 0; i < kCategoryCount; ++i)
     categories.push_back(json_string(name(static_cast<Category>(i))));
-  std::string text =
-      fmt::format(R"({{"format":"ebb memory report","version":1,"live":{},"title":{},)", is_live,
-                  json_string(title));
+  std::string text = fmt::format(R"({{"live":{},"title":{},)", is_live, json_string(title));
   if (device) {
     const CachingAllocator& allocator = device->runtime().allocator();
-    text += fmt::format(R"("device":{},"capacity_bytes":{},)", json_string(device->name()),
-                        allocator.capacity_bytes());
-    if (allocator.limit_bytes() != kNoLimit)
-      text += fmt::format(R"("limit_bytes":{},)", allocator.limit_bytes());
+    const std::size_t limit = allocator.limit_bytes();
+    text += fmt::format(R"("device":{},"capacity_bytes":{},"limit_bytes":{},)",
+                        json_string(device->name()), allocator.capacity_bytes(),
+                        limit == kNoLimit ? 0 : limit);
   }
-  text += "\"categories\":" + array(categories) + ",";
-  text += "\"comparison\":" + comparison + ",\"runs\":[";
-  for (const PageRun& run : runs) {
-    const EventLog::Reading reading = run.log ? run.log->read() : EventLog::Reading{};
-    text += fmt::format(R"({}{{"name":{},"is_relative":{},"predicted_peak_bytes":{},)",
-                        &run == runs.data() ? "" : ",", json_string(run.name), run.is_relative,
-                        run.predicted_peak_bytes);
-    text += text_of(pack(reading, kMostBytes / runs.size())) +
-            ",\"plans\":" + array(run.plans, [](const Plan& plan) { return text_of(plan); }) + "}";
-  }
-  return text + "]}";
+  const auto text_of_each = [&](const PageRun& run) {
+    return text_of_run(run, kMostBytes / runs.size());
+  };
+  return text + fmt::format(R"("categories":{},"runs":{}}})", array(categories),
+                            array(runs, text_of_each));
 }
 
-std::string page_of(const std::string& data) {
-  return std::string(kPageHead) + in_script(data) + std::string(kPageTail);
-}
-
-void write_page(const std::string& path, const std::string& title, const Device* device,
-                std::span<const PageRun> runs, const std::string& comparison) {
-  ebb::detail::OutputFile file(path);
-  const std::string page = page_of(page_data(title, device, runs, comparison));
-  file.write(page.data(), page.size());
-  file.commit();
+std::string page_of(std::string data) {
+  // In a script element, "</script" in a name would end it, and "<!--<script" the page.
+  for (std::size_t at = 0; (at = data.find('<', at)) != data.npos;) data.replace(at, 1, "\\u003c");
+  return std::string(kPageHead) + data + std::string(kPageTail);
 }
 
 }  // namespace detail
 
 void Recording::write_html(const std::string& path) const {
-  const detail::PageRun run{.name = "recording", .log = log_};
-  detail::write_page(path, "Memory of " + device_.name(), &device_, {&run, 1});
+  detail::write_page(path, "Memory of " + device_.name(), &device_,
+                     {{.name = "recording", .log = log_}});
 }
 
 void Comparison::write_html(
@@ -158,12 +141,11 @@ void Comparison::write_html(
   };
   add(*this);
   for (const Comparison& each : beside) add(each);
-  detail::write_page(path, "Memory of programs on " + device_.name(), &device_, runs, json());
+  detail::write_page(path, "Memory of programs on " + device_.name(), &device_, runs);
 }
 
 void Plan::write_html(const std::string& path) const {
-  const detail::PageRun run{.name = "plan", .plans = {this, 1}};
-  detail::write_page(path, "A plan", nullptr, {&run, 1});
+  detail::write_page(path, "A plan", nullptr, {{.name = "plan", .plans = {this, 1}}});
 }
 
 }  // namespace ebb::memory

@@ -2,7 +2,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "ebb/allocator/event_log.h"
 #include "ebb/core/device/device.h"
@@ -19,16 +19,14 @@ struct PageRun {
   std::span<const Plan> plans = {};
 };
 
-// The data of a page, as JSON. `comparison` is the JSON of a comparison, or "null". A live page
-// asks its server for newer data.
+// The data of a page, as JSON. A live page asks its server for newer data.
 std::string page_data(const std::string& title, const Device* device, std::span<const PageRun> runs,
-                      const std::string& comparison = "null", bool is_live = false);
+                      bool is_live = false);
 
 // A page for browsers with that data: one file with script and style, which loads nothing else.
-std::string page_of(const std::string& data);
+std::string page_of(std::string data);
 
-// Writes such a page. Throws FileError.
-void write_page(const std::string& path, const std::string& title, const Device* device,
-                std::span<const PageRun> runs, const std::string& comparison = "null");
+// The page before and after its data. cmake/page.cmake makes them of the files in page/ and uPlot.
+extern const std::string_view kPageHead, kPageTail;
 
 }  // namespace ebb::memory::detail

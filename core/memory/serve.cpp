@@ -21,7 +21,7 @@ namespace {
 std::string data_of(const Device& device) {
   const detail::PageRun run{.name = "now", .log = device.runtime().allocator().recorder()};
   return detail::page_data("Memory of " + device.name(), &device,
-                           {&run, run.log ? std::size_t{1} : std::size_t{0}}, "null", true);
+                           {&run, run.log ? std::size_t{1} : std::size_t{0}}, true);
 }
 }  // namespace
 

@@ -245,7 +245,7 @@ TEST_CASE("steps that are alike are kept once") {
   CHECK(pack(recording.log()->read(), 1'000'000).patterns.size() <= 3);  // the first may map memory
 }
 
-TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends its script") {
+TEST_CASE("a page has its data, and no name ends its script") {
   const tests::TemporaryFolder folder;
   const Device device = Device::simulated("h200", std::size_t{1} << 34);
   Tensor::zeros({1 << 20}, DType::f32, device);  // stays in the cache
@@ -266,7 +266,6 @@ TEST_CASE("a page has its data, of comparisons with their JSON, and no name ends
   const Json data = data_of(file);
   CHECK(data["capacity_bytes"] == std::size_t{1} << 34);
   CHECK(data["limit_bytes"] == 1 << 30);
-  CHECK(data["comparison"] == Json::parse(comparison.json()));
   const memory::EventLog::Reading reading = comparison.results()[0].log->read();
   CHECK(std::ranges::any_of(reading.events, [&](const memory::Event& event) {
     return reading.tags[event.tag].operator_name == std::string("scope end");
