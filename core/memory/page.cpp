@@ -4,7 +4,7 @@
 
 #include <functional>
 #include <iterator>
-#include <string>
+#include <sstream>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison.h"
@@ -34,8 +34,8 @@ std::string text_of_tag(const Tag& tag) {
 }
 
 std::string text_of_piece(const Timeline::Piece& piece) {
-  return fmt::format("[{},{},{},{}{}]", piece.address, piece.bytes, piece.category, piece.tag,
-                     piece.blocks > 1 ? "," + std::to_string(piece.blocks) : "");
+  return fmt::format("[{},{},{},{},{}]", piece.address, piece.bytes, piece.category, piece.tag,
+                     piece.blocks);
 }
 
 std::string text_of_pattern(const Timeline::Pattern& pattern) {
@@ -45,42 +45,36 @@ std::string text_of_pattern(const Timeline::Pattern& pattern) {
       array(pattern.peak), pattern.peak_events);
 }
 
+std::string text_of_span(const Timeline::Span& span) {
+  return fmt::format("[{},{},{},{}]", span.pattern, span.name, span.steps, span.nanoseconds);
+}
+
 std::string text_of_buffer(const PlanDetails::Buffer& buffer) {
   return fmt::format("[{},{},{},{},{}]", buffer.offset, buffer.bytes, buffer.first, buffer.last,
                      static_cast<int>(buffer.category));
 }
 
 std::string text_of_plan(const Plan& plan) {
-  std::string text = fmt::format(
-      R"({{"peak_bytes":{},"parameter_bytes":{},"optimizer_state_bytes":{},"feed_bytes":{},)"
-      R"("arena_bytes":{},"reserved_bytes":{},"lower_bound_bytes":{},"naive_bytes":{},)"
-      R"("captured_bytes":{},"unbudgeted_bytes":{},"repeated_nodes":{},"micro_batches":{},)"
-      R"("moved_bytes":{},"is_reordered":{:d},"peak_node":{},"steps":)",
-      plan.peak_bytes, plan.parameter_bytes, plan.optimizer_state_bytes, plan.feed_bytes,
-      plan.arena_bytes, plan.reserved_bytes, plan.lower_bound_bytes, plan.naive_bytes,
-      plan.captured_bytes, plan.unbudgeted_bytes, plan.repeated_nodes, plan.micro_batches,
-      plan.moved_bytes, plan.is_reordered, json_string(plan.peak_node));
-  const PlanDetails none;
-  const PlanDetails& details = plan.details ? *plan.details : none;
-  text += array(details.steps, [](const auto& step) { return text_of_tag(step.tag); });
-  return text + R"(,"buffers":)" + array(details.buffers, text_of_buffer) + "}";
+  std::ostringstream figures;
+  figures << plan;
+  const PlanDetails details = plan.details ? *plan.details : PlanDetails{};
+  const auto text_of_step = [](const auto& step) { return text_of_tag(step.tag); };
+  return fmt::format(
+      R"({{"peak_bytes":{},"arena_bytes":{},"lower_bound_bytes":{},"text":{},"steps":{},)"
+      R"("buffers":{}}})",
+      plan.peak_bytes, plan.arena_bytes, plan.lower_bound_bytes, json_string(figures.str()),
+      array(details.steps, text_of_step), array(details.buffers, text_of_buffer));
 }
 
 std::string text_of_run(const PageRun& run, std::size_t most_bytes) {
   const Timeline timeline = pack(run.log ? run.log->read() : EventLog::Reading{}, most_bytes);
-  const auto column = [&](auto Timeline::Span::*member) {
-    return array(timeline.spans, [&](const Timeline::Span& span) { return span.*member; });
-  };
   return fmt::format(
       R"({{"name":{},"is_relative":{},"predicted_peak_bytes":{},"before":{},"tags":{},)"
-      R"("names":{},"pieces":{},"patterns":{},"span_patterns":{},"span_names":{},)"
-      R"("span_steps":{},"span_nanoseconds":{},"plans":{}}})",
+      R"("names":{},"pieces":{},"patterns":{},"spans":{},"plans":{}}})",
       json_string(run.name), run.is_relative, run.predicted_peak_bytes, array(timeline.before),
       array(timeline.tags, text_of_tag), array(timeline.names, json_string),
       array(timeline.pieces, text_of_piece), array(timeline.patterns, text_of_pattern),
-      column(&Timeline::Span::pattern), column(&Timeline::Span::name),
-      column(&Timeline::Span::steps), column(&Timeline::Span::nanoseconds),
-      array(run.plans, text_of_plan));
+      array(timeline.spans, text_of_span), array(run.plans, text_of_plan));
 }
 
 // Throws FileError.

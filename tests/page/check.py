@@ -55,11 +55,11 @@ def check_numbers(page, figures, printed):
 def check_old_events(page):
     """A run whose first events were condensed: blocks from then are told by their category, at any moment."""
     page.run("""var old = new Run({name: "old", predicted_peak_bytes: 0, plans: [], tags: [["relu", "a.cpp", 1, ""]], before: [0, 0, 0, 0, 0, 0, 0, 0],
-      pieces: [[4096, 1024, 0, 0], [8192, 512, 3, 0]], names: [], span_patterns: [0, 1], span_names: [-1, -1], span_steps: [5, 1], span_nanoseconds: [1, 1],
+      pieces: [[4096, 1024, 0, 0, 1], [8192, 512, 3, 0, 1]], names: [], spans: [[0, -1, 5, 1], [1, -1, 1, 1]],
       patterns: [{codes: [], sample: true, net: [1024, 0, 0, 0, 0, 0, 256, 0], peak: [4096, 0, 0, 0, 0, 0, 0, 0], peak_events: 0},
                  {codes: [1, 4], net: [-1024, 0, 0, 512, 0, 0, 0, 0], peak: [0, 0, 0, 0, 0, 0, 0, 0], peak_events: 0}]})""")
-    page.run("""old.plans = [{steps: [["relu", "a.cpp", 1, "small"]], arena_bytes: 512, buffers: [[0, 512, 0, 0, 3]]},
-      {steps: [["relu", "a.cpp", 1, "big"]], arena_bytes: 4096, buffers: [[0, 4096, 0, 0, 3]]}].reverse(), old.tags[0].operator = "session arena" """)
+    page.run("""old.plans = [{steps: [{operator: "relu", file: "a.cpp", line: 1, layer: "small"}], arena_bytes: 512, buffers: [[0, 512, 0, 0, 3]]},
+      {steps: [{operator: "relu", file: "a.cpp", line: 1, layer: "big"}], arena_bytes: 4096, buffers: [[0, 4096, 0, 0, 3]]}].reverse(), old.tags[0].operator = "session arena" """)
     held = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => "
                     "old.holdersAt(span, events).reduce((row, each) => (row[each.category] += each.bytes, row), [0, 0, 0, 0, 0, 0, 0])))")
     rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt(span, events).slice(0, 7)))")
@@ -81,7 +81,7 @@ def check_replay(page):
       run.spans.forEach((span, i) => {
         const next = run.spans[i + 1], codes = span.pattern.codes, {bars, count} = barsOfSpan(run, span);
         expect("row", String(run.rowAt(span, codes.length)), String(next ? next.start : run.end));
-        if (next) expect("place", span.x1, next.x0), expect("time", span.time + span.nanoseconds, next.time);
+        if (next) expect("place", span.x1, next.x0), expect("time", span.time + data.spans[i][3], next.time);
         for (const events of [0, span.pattern.peak_events, codes.length]) {
           const held = allocatedOf(run.rowAt(span, events)), holders = run.holdersAt(span, events);
           for (const path of Object.values(paths))
@@ -265,13 +265,12 @@ def check_large(page):
     """A run of 200,000 steps with as many blocks and a plan of as many nodes."""
     page.run("""(() => {
       const count = 200000, fill = (f) => Array.from({length: count}, (_, i) => f(i)), none = new Array(8).fill(0);
-      const bytes = [512 * count, ...none.slice(1)], plan = {steps: fill(() => ["a", "f", 1, ""]), buffers: fill((i) => [512 * i, 512, i, i, 0])};
+      const bytes = [512 * count, ...none.slice(1)], plan = {steps: fill(() => ["a", "f", 1, ""]), arena_bytes: 1, peak_bytes: 1, lower_bound_bytes: 1, text: "", buffers: fill((i) => [512 * i, 512, i, i, 0])};
       const run = new Run({name: "large", is_relative: true, predicted_peak_bytes: 1, plans: [plan], tags: [["an arena", "f", 1, ""]], names: [],
-        pieces: fill((i) => [512 * i, 512, 0, 0]), patterns: [{codes: fill((i) => 4 * i), net: bytes, peak: bytes, peak_events: count},
-        {codes: [], net: none, peak: none, peak_events: 0}], span_patterns: fill((i) => i ? 1 : 0), span_names: fill(() => -1),
-        span_steps: fill(() => 1), span_nanoseconds: fill(() => 1)});
+        pieces: fill((i) => [512 * i, 512, 0, 0, 1]), patterns: [{codes: fill((i) => 4 * i), net: bytes, peak: bytes, peak_events: count},
+        {codes: [], net: none, peak: none, peak_events: 0}], spans: fill((i) => [i ? 1 : 0, -1, 1, 1])});
       new Timelines([run], 0, categories, () => {});
-      figuresNode([run]), rangesNode(run, run.spans[0], count), run.holdersAt(run.spans[0], count), whyAbove(plan), run.plans = [], stepCurve(run);
+      figuresNode([run]), rangesNode(run, run.spans[0], count), run.holdersAt(run.spans[0], count), planNode(run.plans[0]), run.plans = [], stepCurve(run);
     })()""")
     print("a run of 200,000 steps, blocks and nodes is shown")
 

@@ -18,8 +18,8 @@ function barsOfSpan(run, span) {
 
 function barsOfPlan(plan) {
   const bars = plan.buffers.map(([address, bytes, first, last, category]) =>
-    ({address, bytes, category, from: first, to: last + 1, born: true, gone: true, tag: planTag(plan, first)}));
-  return {bars, count: plan.steps.length, of: (s) => (s < plan.steps.length ? `step ${s} (${plan.steps[s][0]})` : "its end")};
+    ({address, bytes, category, from: first, to: last + 1, born: true, gone: true, tag: plan.steps[first]}));
+  return {bars, count: plan.steps.length, of: (s) => (s < plan.steps.length ? `step ${s} (${plan.steps[s].operator})` : "its end")};
 }
 
 // Where each address is drawn, from 0 to 1: addresses that no bar uses for a while take no room.

@@ -68,7 +68,7 @@ function namedMoments(runs) {
   const moments = [];
   for (const run of runs) {
     const last = new Map(), steps = run.spans.filter((span) => span.steps);
-    for (const span of run.spans) if (span.name !== null) last.set(span.name, span);
+    for (const span of run.spans) if (span.name) last.set(span.name, span);
     const mine = [], add = (text, span, events) => mine.push({text: `${run.name}: ${text}`, run, span, events});
     add("start", run.spans[0], 0);
     const addEnd = (text, span) => {  // where the next one begins, as its own events may be missing

@@ -153,35 +153,14 @@ function rangesNode(run, span, events) {
 }
 
 // What a plan takes, and where its arena is above the most bytes alive at once.
-function planNode(plan) {
-  const rows = [["peak", plan.peak_bytes], ["  parameters", plan.parameter_bytes], ["  optimizer state", plan.optimizer_state_bytes],
-    ["  feeds", plan.feed_bytes], ["  arena", plan.arena_bytes], ["reserved, in whole pages", plan.reserved_bytes],
-    ["lower bound", plan.lower_bound_bytes], ["if nothing shared memory", plan.naive_bytes],
-    ["captured: the device's, beside these", plan.captured_bytes], ["without the budget", plan.unbudgeted_bytes]].filter(([, bytes]) => bytes);
-  const above = plan.peak_bytes - plan.lower_bound_bytes;
-  const notes = [above ? `The plan takes ${bytesText(above)} (${(100 * above / plan.lower_bound_bytes).toFixed(1)} %) more than its bound. ${whyAbove(plan)}`
-    : "The plan takes what is alive at its peak, and no byte more."];
-  if (plan.peak_node) notes.push(`Most is alive at ${plan.peak_node}.`);
-  if (plan.is_reordered) notes.push("Nodes run in another order than they were written in, which keeps fewer bytes alive.");
-  if (plan.repeated_nodes) notes.push(`${plan.repeated_nodes} nodes run again in place of keeping their values.`);
-  if (plan.micro_batches > 1) notes.push(`The batch runs in ${plan.micro_batches} parts.`);
-  if (plan.moved_bytes) notes.push(`${bytesText(plan.moved_bytes)} move to the host and back.`);
-  return element("div", {}, element("p", {}, notes.join(" ")),
-    table([["", "bytes", "exactly"], ...rows.map(([name, bytes]) => [name, bytesText(bytes), exactText(bytes)])]));
-}
-
-function whyAbove(plan) {
-  if (!plan.buffers.length) return "";
-  const ends = plan.buffers.map((buffer) => buffer[0] + buffer[1]), top = plan.buffers[ends.indexOf(largest(ends))];
-  const alive = aliveBySteps(plan);
-  let step = top[2];
-  for (let s = top[2]; s <= top[3]; ++s) if (alive[s] > alive[step]) step = s;
-  const end = top[0] + top[1], beside = plan.buffers.filter((buffer) => buffer[2] <= step && step <= buffer[3]).sort((a, b) => a[0] - b[0]);
-  let hole = [0, 0], at = 0;
-  for (const buffer of beside) {
-    if (buffer[0] - at > hole[1] - hole[0]) hole = [at, buffer[0]];
-    at = Math.max(at, buffer[0] + buffer[1]);
+function planNode({peak_bytes, lower_bound_bytes, text, buffers, steps}) {
+  const above = peak_bytes - lower_bound_bytes;
+  let why = above ? `The plan takes ${bytesText(above)} more than its bound.`
+    : "The plan takes what is alive at its peak, and no byte more.";
+  if (above && buffers.length) {
+    const [, , first] = buffers.reduce((a, b) => (b[0] + b[1] > a[0] + a[1] ? b : a));
+    why += ` The arena ends with a buffer of step ${first} (${steps[first].operator}); below it ` +
+      "are holes between buffers whose lives differ.";
   }
-  return `At step ${step} (${planTag(plan, step).operator}) ${bytesText(alive[step])} are alive below the arena's end at ${bytesText(end)}: ` +
-    `the largest hole, of ${bytesText(hole[1] - hole[0])}, lies between buffers whose lives differ.`;
+  return element("div", {}, element("p", {}, why), element("pre", {class: "scrolls"}, text));
 }

@@ -83,7 +83,7 @@ function follow(timelines, figures) {
 }
 
 buildPage();
-if (report.live && !report.runs.some((run) => run.span_patterns.length)) {
+if (report.live && !report.runs.some((run) => run.spans.length)) {
   document.querySelector("header").append(element("p", {}, "Nothing is being recorded on this device now."));
   setTimeout(() => location.reload(), 2000);
 }

@@ -8,13 +8,15 @@ function allocatedOf(row) {
   return sum;
 }
 
+const tagOf = ([operator, file, line, layer]) => ({operator, file, line, layer});
+
 class Run {
   constructor(data) {
     this.name = data.name;
     this.predicted = data.predicted_peak_bytes;
-    this.plans = data.plans;
-    this.tags = data.tags.map(([operator, file, line, layer]) => ({operator, file, line, layer}));
-    this.pieces = data.pieces.map(([address, bytes, category, tag, blocks = 1]) => ({address, bytes, category, tag: this.tags[tag], blocks}));
+    this.plans = data.plans.map((plan) => ({...plan, steps: plan.steps.map(tagOf)}));
+    this.tags = data.tags.map(tagOf);
+    this.pieces = data.pieces.map(([address, bytes, category, tag, blocks]) => ({address, bytes, category, tag: this.tags[tag], blocks}));
     this.patterns = data.patterns;
     for (const pattern of this.patterns) pattern.isWhole = !pattern.thinned && !pattern.sample;
     this.before = data.is_relative ? new Array(8).fill(0) : data.before;
@@ -31,17 +33,16 @@ class Run {
 
   // Spans on the axis of steps. Step k lies between k and k + 1; what a program does between two steps
   // shares the last third of the step before, and the place from -1 to 0 before the first.
-  placed(data) {
-    const spans = [];
+  placed({spans: rows, names}) {
     let row = this.before, time = 0, step = 0;
-    data.span_patterns.forEach((pattern, i) => {
-      const name = data.span_names[i] < 0 ? null : data.names[data.span_names[i]];
-      const {net, peak} = this.patterns[pattern], steps = data.span_steps[i];
-      spans.push({index: i, pattern: this.patterns[pattern], name, step, steps, start: row, time, nanoseconds: data.span_nanoseconds[i],
-                  peak: row.map((bytes, c) => bytes + peak[c])});
-      time += data.span_nanoseconds[i];
-      row = row.map((bytes, c) => bytes + net[c]);
+    const spans = rows.map(([number, name, steps, nanoseconds], index) => {
+      const pattern = this.patterns[number], above = (more) => row.map((b, c) => b + more[c]);
+      const span = {index, pattern, name: names[name], step, steps, time,
+                    start: row, peak: above(pattern.peak)};
+      row = above(pattern.net);
+      time += nanoseconds;
       step += steps;
+      return span;
     });
     this.steps = step;
     this.end = row;
@@ -195,17 +196,12 @@ function aliveBySteps(plan) {
   return alive;
 }
 
-function planTag(plan, step) {
-  const [operator, file, line, layer] = plan.steps[step] || ["", "", 0, ""];
-  return {operator, file, line, layer};
-}
-
 function arenaHolders(plan, arena) {
   const alive = aliveBySteps(plan), top = alive.indexOf(largest(alive)), holders = [];
   let left = arena;
   for (const [, bytes, first, last, category] of plan.buffers)
     if (first <= top && top <= last) {
-      holders.push({tag: planTag(plan, first), category, bytes, blocks: 1});
+      holders.push({tag: plan.steps[first], category, bytes, blocks: 1});
       left -= bytes;
     }
   if (left > 0) holders.push({tag: {operator: "arena, not in use then", file: "", line: 0, layer: ""}, category: 6, bytes: left, blocks: 1});

@@ -139,7 +139,7 @@ class Timelines {
     context.textAlign = "left";
     context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     let free = left;
-    const marks = chart.run.spans.filter((span) => span.name !== null).map((span) => [span.x1, span.name]);
+    const marks = chart.run.spans.filter((span) => span.name).map((span) => [span.x1, span.name]);
     const first = chart.run.spans.find((span) => span.steps);
     if (first) marks.push([first.step + 1, "first step"]);
     for (const [at, name] of marks.sort(([a], [b]) => a - b)) {
@@ -228,6 +228,6 @@ function momentText(run, span, events) {
 }
 
 function spanText(span) {
-  if (span.name !== null) return `before "${span.name}"` + (span.step ? `, after step ${span.step - 1}` : "");
+  if (span.name) return `before "${span.name}"` + (span.step ? `, after step ${span.step - 1}` : "");
   return span.steps > 1 ? `steps ${span.step} to ${span.step + span.steps - 1}` : span.steps ? `step ${span.step}` : "older events";
 }
