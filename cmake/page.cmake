@@ -1,6 +1,6 @@
 # The report's page (core/memory/page) with uPlot, as two strings of a source file: all before the data, and all after.
 set(scripts third_party/uplot/uPlot.iife.min.js)
-foreach(name IN ITEMS format replay timeline blocks explain compare main)
+foreach(name IN ITEMS format replay timeline boxes explain compare main)
   list(APPEND scripts core/memory/page/${name}.js)
 endforeach()
 set(styles third_party/uplot/uPlot.min.css core/memory/page/page.css)

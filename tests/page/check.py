@@ -61,16 +61,15 @@ def check_old_events(page):
     page.run("""old.plans = [{steps: [{operator: "relu", file: "a.cpp", line: 1, layer: "small"}], arena_bytes: 512, buffers: [[0, 512, 0, 0, 3]]},
       {steps: [{operator: "relu", file: "a.cpp", line: 1, layer: "big"}], arena_bytes: 4096, buffers: [[0, 4096, 0, 0, 3]]}].reverse(), old.tags[0].operator = "session arena" """)
     held = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => "
-                    "old.holdersAt(span, events).reduce((row, each) => (row[each.category] += each.bytes, row), [0, 0, 0, 0, 0, 0, 0])))")
-    rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt(span, events).slice(0, 7)))")
+                    "old.holdersAt({span, events}).reduce((row, each) => (row[each.category] += each.bytes, row), [0, 0, 0, 0, 0, 0, 0])))")
+    rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt({span, events}).slice(0, 7)))")
     check("holders add up to each category", held == rows, held, rows)
     check("the moment shown first is one whose blocks are known", page.run("old.shown.span.index") == 1)
     check("a step ends as the next one begins, known or not", page.run("namedMoments([old]).filter((each) => each.text === 'old: end of the first step')"
-          ".map((each) => allocatedOf(each.run.rowAt(each.span, each.events)))") == [1280])
-    check("ranges of condensed events are not known", page.run("old.before[7] = 4096, old.spans[0].start[7] = 4096, rangesNode(old, old.spans[0], 0).textContent") ==
-          "Which ranges are mapped is not known.")
+          ".map((each) => allocatedOf(each.run.rowAt(each)))") == [1280])
+    check("ranges of condensed events are not known", page.run("old.before[7] = 4096, old.spans[0].start[7] = 4096, rangesAt(old, {span: old.spans[0], events: 0}).length") == 0)
     check("a block born last is seen", page.run("(({bars, count}) => bars.every((bar) => bar.from < count))(barsOfSpan(old, old.spans[1]))"))
-    check("the first of a choice is pressed", page.run("document.querySelector('.blocks button').getAttribute('aria-pressed')") == "true")
+    check("the first of a choice is pressed", page.run("document.querySelector('.blocks input').checked"))
 
 
 def check_replay(page):
@@ -79,21 +78,24 @@ def check_replay(page):
       const run = new Run(data), wrong = [], sum = (list) => list.reduce((all, each) => all + each.bytes, 0);
       const expect = (what, one, other) => { if (one !== other) wrong.push(`${run.name}, ${what}: ${one} ${other}`); };
       run.spans.forEach((span, i) => {
-        const next = run.spans[i + 1], codes = span.pattern.codes, {bars, count} = barsOfSpan(run, span);
-        expect("row", String(run.rowAt(span, codes.length)), String(next ? next.start : run.end));
+        const next = run.spans[i + 1], codes = span.pattern.codes, {bars} = barsOfSpan(run, span);
+        expect("row", String(run.rowAt({span, events: codes.length})), String(next ? next.start : run.end));
         if (next) expect("place", span.x1, next.x0), expect("time", span.time + data.spans[i][3], next.time);
         for (const events of [0, span.pattern.peak_events, codes.length]) {
-          const held = allocatedOf(run.rowAt(span, events)), holders = run.holdersAt(span, events);
-          for (const path of Object.values(paths))
-            expect("tree", sum([...tree(holders, path).children.values()]), held);
+          const held = allocatedOf(run.rowAt({span, events})), holders = run.holdersAt({span, events});
+          const flame = new Flame();
+          flame.show(holders);
+          const widths = (y) => flame.boxes.boxes.filter((box) => box.y === y).reduce((all, {width}) => all + width, 0);
+          expect("flame", widths(0), held);
+          expect("holders in the flame", Math.abs(widths(1) - held) <= held / 100, true);
           const sums = sumBy(holders, ({tag}) => tagText(tag)).map(([, bytes]) => bytes);
           expect("largest first", String(sums), String(sums.toSorted((a, b) => b - a)));
           if (events === span.pattern.peak_events && events) expect("peak", held, allocatedOf(span.peak));
           expect("holders", sum(holders), held);
           expect("unknown holders", holders.filter(({tag}) => tag.operator.startsWith("from before")).length, 0);
-          expect("blocks", sum(bars.filter((bar) => bar.from <= events && (events < bar.to || events === count && !bar.gone))), held);
-          const ranges = rangesAt(run, span, events).filter((range) => range.isKnown);
-          expect("ranges", ranges.reduce((all, {from, to}) => all + to - from, 0), run.rowAt(span, events)[kReserved]);
+          expect("blocks", sum(bars.filter((bar) => bar.from <= events && events < bar.to)), held);
+          const ranges = rangesAt(run, {span, events}).filter((range) => range.isKnown);
+          expect("ranges", ranges.reduce((all, {from, to}) => all + to - from, 0), run.rowAt({span, events})[kReserved]);
           expect("ranges that touch", ranges.filter((one) => ranges.some((other) => one.to === other.from)).length, 0);
         }
       });
@@ -103,7 +105,7 @@ def check_replay(page):
       expect("reserved curve", most(chart[8]), most(run.spans.map((span) => span.peak[kReserved])));
       expect("lines", String([chart[9][0], chart[10][0]]), String([run.predicted, run.arenaPlan()?.peak_bytes ?? null]));
       const moments = namedMoments([run]), difference = differenceNode([run]);
-      const [before, after] = [...difference.querySelectorAll("select")].map(({value}) => allocatedOf(moments[value].run.rowAt(moments[value].span, moments[value].events)));
+      const [before, after] = [...difference.querySelectorAll("select")].map(({value}) => allocatedOf(moments[value].run.rowAt(moments[value])));
       expect("difference", difference.querySelector("td.number").textContent, changeText(after - before));
       if (run.steps) expect("curve of a step", most(stepCurve(run).map(([, bytes]) => bytes)) <= stepFigures(run).peak, true);
       for (const plan of run.plans) {
@@ -166,7 +168,7 @@ def check_mouse(page):
     })()""")
     check("charts without reserved bytes are as high as the peak", heights[0] > heights[1] == heights[2], heights)
 
-    left, top, width, height = page.box("canvas[tabindex]")
+    left, top, width, height = page.box(".blocks canvas")
     before = page.text(".blocks .status")
     page.mouse("mouseMoved", left + width / 2, top + height / 2)
     page.settle()
@@ -175,8 +177,9 @@ def check_mouse(page):
     page.click(left + width / 2, top + height / 2)
     page.mouse("mouseMoved", left + width / 2, top + 2)
     check("a click keeps it", page.text(".blocks .status") == told != before)
-    page.box(".flame svg")
-    page.run("document.querySelectorAll('.flame g')[2].dispatchEvent(new MouseEvent('mousemove'))")
+    left, top, width, height = page.box(".flame canvas")
+    page.mouse("mouseMoved", left + width / 4, top + 33)
+    page.settle()
     check("a holder tells its share", "%" in page.text(".flame .status"))
 
 
@@ -191,8 +194,8 @@ def check_keyboard(page):
     check("Enter shows the moment", page.text(".chosen"), page.text(".chosen"))
     page.press("p")
     told, row = page.text(".timelines .status"), page.run(
-        "(() => { const {span, events} = new Run(report.runs[0]).peak; return new Run(report.runs[0]).rowAt(span, events); })()")
-    names = [name.replace("_", " ") for name in page.run("categories")]
+        "(() => { const {span, events} = new Run(report.runs[0]).peak; return new Run(report.runs[0]).rowAt({span, events}); })()")
+    names = page.run("categories")
     split = ", ".join(f"{name} {figure(count)}" for name, count in zip(names, row) if count > 0)
     expected = f"{figure(sum(row[:-1]))} allocated ({split}), {figure(row[-1])} reserved"
     check("a chart tells its bytes", expected in told, told, expected)
@@ -203,18 +206,16 @@ def check_keyboard(page):
     page.press(*["ArrowLeft"] * 100, shift=True)
     page.press("Enter")
     check("Shift goes back event by event", "after event 0 of" in page.text(".chosen"), page.text(".chosen"))
-    page.run("document.querySelector('canvas[tabindex]').focus()")
+    page.run("document.querySelector('.blocks canvas').focus()")
     page.press("Escape", "ArrowRight", "ArrowRight")
     second = page.text(".blocks .status")
     page.press("ArrowRight")
     check("arrows go from block to block", page.text(".blocks .status") != second)
-    page.run("document.querySelector('.flame g').focus()")
-    page.press("ArrowDown")
+    page.run("document.querySelector('.flame canvas').focus()")
+    page.press("Escape", "ArrowDown", "ArrowDown")
     check("arrows go down the holders", page.text(".flame .status") and "all" not in page.text(".flame .status"))
     opened = page.text(".flame .status")
-    page.press("Enter")
-    page.settle()
-    page.press("ArrowDown")
+    page.press("Enter", "ArrowDown", "ArrowDown")
     check("Enter opens a holder and keeps the focus", page.text(".flame .status") != opened, opened)
     page.press("Escape")
     order = []
@@ -269,8 +270,10 @@ def check_large(page):
       const run = new Run({name: "large", is_relative: true, predicted_peak_bytes: 1, plans: [plan], tags: [["an arena", "f", 1, ""]], names: [],
         pieces: fill((i) => [512 * i, 512, 0, 0, 1]), patterns: [{codes: fill((i) => 4 * i), net: bytes, peak: bytes, peak_events: count},
         {codes: [], net: none, peak: none, peak_events: 0}], spans: fill((i) => [i ? 1 : 0, -1, 1, 1])});
+      const at = {span: run.spans[0], events: count};
       new Timelines([run], 0, categories, () => {});
-      figuresNode([run]), rangesNode(run, run.spans[0], count), run.holdersAt(run.spans[0], count), planNode(run.plans[0]), run.plans = [], stepCurve(run);
+      figuresNode([run]), new Ranges().show(rangesAt(run, at)), new Flame().show(run.holdersAt(at));
+      new Blocks("").show(barsOfPlan(run.plans[0])), planNode(run.plans[0]), run.plans = [], stepCurve(run);
     })()""")
     print("a run of 200,000 steps, blocks and nodes is shown")
 
@@ -324,7 +327,7 @@ def main():
                 page.mouse("mouseMoved", 1, 1)
                 crop(page, "report", ".legend", ".timelines .chart", 2)
                 page.run("[...document.querySelectorAll('button')].find((each) => each.textContent === 'eager').click()")
-                crop(page, "moment", ".chosen", ".flame svg")
+                crop(page, "moment", ".chosen", ".flame canvas")
                 crop(page, "savings", "section:nth-last-of-type(2) .chart", "section:nth-last-of-type(2) .chart")
         return
     build, folder = sys.argv[1], os.path.join(sys.argv[1], "page")

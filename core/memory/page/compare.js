@@ -45,13 +45,13 @@ function savingsNode(runs) {
   });
   const holder = element("div", {class: "chart"});
   const draw = () => {
-    const curves = runs.map(stepCurve);
+    const curves = runs.map(stepCurve), colours = coloursOf(runs);
     const data = uPlot.join(curves.map((curve) => [curve.map(([x]) => x), curve.map(([, bytes]) => bytes)]));
     const axis = {stroke: style("--text"), grid: {stroke: style("--grid"), width: 1}};
     const plot = new uPlot({
       width: holder.clientWidth, height: 220, legend: {show: true}, cursor: {points: {show: false}},
       series: [{label: "part of the step", value: (_, x) => (x === null ? "–" : (100 * x).toFixed(0) + " %")}, ...runs.map((run, i) => ({
-        label: run.name, stroke: `hsl(${Math.round(360 * i / runs.length)} 60% ${style("--dark") === "1" ? 65 : 40}%)`, width: 2, spanGaps: true,
+        label: run.name, stroke: colours.get(run), width: 2, spanGaps: true,
         dash: i % 2 ? [6, 3] : [], points: {show: false}, paths: uPlot.paths.stepped({align: 1}), value: (_, v) => (v === null ? "–" : bytesText(v))}))],
       scales: {x: {time: false, range: [0, 1]}, y: {range: (_, low, high) => [0, high * 1.05]}},
       axes: [{...axis, values: (_, splits) => splits.map((x) => Math.round(100 * x) + " %")},
@@ -91,7 +91,7 @@ function differenceNode(runs) {
   const {span, events} = runs[0].shown, top = moments.findLastIndex((moment) => moment.span === span && moment.events === events);
   const before = select("before", top > 1 ? 1 : 0), after = select("after", top);
   const compare = () => {
-    const [a, b] = [before, after].map((each) => moments[each.value]).map((at) => at.run.holdersAt(at.span, at.events));
+    const [a, b] = [before, after].map((each) => moments[each.value]).map((at) => at.run.holdersAt(at));
     const sums = new Map();
     for (const [sign, holders] of [[-1, a], [1, b]])
       for (const [text, bytes, blocks] of sumBy(holders, (holder) => tagText(holder.tag))) {

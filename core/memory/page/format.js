@@ -12,6 +12,8 @@ function bytesText(bytes) {
 
 function changeText(bytes) { return (bytes > 0 ? "+" : "") + bytesText(bytes); }
 
+function percentText(part, all) { return (100 * part / (all || 1)).toFixed(1) + " %"; }
+
 function exactText(bytes) { return bytes.toLocaleString("en-US") + " bytes"; }
 
 function timeText(nanoseconds) {
@@ -19,8 +21,6 @@ function timeText(nanoseconds) {
     : nanoseconds < 1e10 ? [nanoseconds / 1e6, "ms"] : [nanoseconds / 1e9, "s"];
   return digits[0].toFixed(digits[1] === "ns" ? 0 : 1) + " " + digits[1];
 }
-
-function words(name) { return name.replaceAll("_", " "); }
 
 // The last folder and the name of a file, and the line.
 function lineText(tag) {
@@ -33,8 +33,7 @@ function tagText(tag) {
 
 // element("p", {class: "note"}, "text", child): names are texts, never markup.
 function element(name, attributes = {}, ...children) {
-  const svg = ["svg", "g", "rect", "text", "title"].includes(name);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes))
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else if (value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
@@ -54,14 +53,11 @@ function section(title, note, ...children) {
   return element("section", {}, element("h2", {}, title), note ? element("p", {class: "note"}, note) : "", ...children);
 }
 
-// A row of buttons of which one is pressed. choose(index) is called for each press.
+// One of a few names, the first to begin with. choose(name) is called for each other choice.
 function choice(label, names, choose) {
-  const buttons = names.map((name, i) => element("button", {type: "button", "aria-pressed": String(i === 0), onclick: () => press(i)}, name));
-  const press = (i) => {
-    buttons.forEach((button, j) => button.setAttribute("aria-pressed", i === j));
-    choose(i);
-  };
-  return element("div", {class: "choice", role: "group", "aria-label": label}, label + ": ", ...buttons);
+  return element("form", {class: "choice"}, label + ": ", ...names.map((name, i) => element("label", {},
+    element("input", {type: "radio", name: label, checked: i === 0, onchange: () => choose(name)}),
+    name)));
 }
 
 // Of any number of values: Math.max takes some 100,000 arguments.
@@ -69,12 +65,10 @@ function largest(values) { return values.reduce((a, b) => Math.max(a, b), -Infin
 
 function style(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
-function categoryColour(category) { return style("--category-" + category); }
+function categoryColours() { return categories.map((_, c) => style("--category-" + c)); }
 
-// One of a few colours by text: equal texts have equal ones.
-function textColour(text) {
-  if (!text) return style("--quiet");
-  let hash = 0;
-  for (const c of text) hash = (31 * hash + c.charCodeAt(0)) >>> 0;
-  return `hsl(${Math.round(hash * 137.508) % 360} 50% ${style("--dark") === "1" ? 60 : 45}%)`;
+// A colour for each key, as far from the others as can be.
+function coloursOf(keys) {
+  const all = [...new Set(keys)], light = style("--dark") === "1" ? 65 : 40;
+  return new Map(all.map((key, i) => [key, `hsl(${360 * i / all.length} 60% ${light}%)`]));
 }

@@ -1,6 +1,7 @@
 // The page, from its data.
 
-const report = JSON.parse(document.getElementById("data").textContent), categories = report.categories;
+const report = JSON.parse(document.getElementById("data").textContent);
+const categories = report.categories.map((name) => name.replaceAll("_", " "));
 
 function buildPage() {
   const runs = report.runs.map((data) => new Run(data)), recorded = runs.filter((run) => run.spans.length);
@@ -13,13 +14,13 @@ function buildPage() {
     const isRelative = report.runs.some((run) => run.is_relative);
     const figures = element("div", {}, figuresNode(recorded));
     page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figures));
-    const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = element("div"), chosen = element("p", {class: "chosen"});
+    const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = new Ranges(), chosen = element("p", {class: "chosen"});
     const pick = (run, span, events) => {
       chosen.textContent = momentText(run, span, events);
       blocks.show(barsOfSpan(run, span));
-      flame.show(run.holdersAt(span, events));
+      flame.show(run.holdersAt({span, events}));
       timelines.mark(run, span, events);
-      ranges.replaceChildren(rangesNode(run, span, events));
+      ranges.show(rangesAt(run, {span, events}));
     };
     const timelines = new Timelines(recorded, report.limit_bytes, categories, pick);
     page.append(section("Over the steps", "Drag to zoom, double-click for the whole run, click a moment to see its blocks below. Keys: ← → step by step, " +
@@ -31,7 +32,7 @@ function buildPage() {
       element("button", {type: "button", onclick: () => pick(run, run.shown.span, run.shown.events)}, run.name)));
     page.append(section("One moment", null, pickers, chosen,
       element("h3", {}, "Blocks, each in its place from birth to death"), blocks.node,
-      element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges));
+      element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges.node));
     later.push(() => pick(peak, peak.shown.span, peak.shown.events));
   }
   for (const run of runs)

@@ -84,29 +84,31 @@ class Run {
     return this.spans.map((span) => ({span, events: span.pattern.peak_events, allocated: allocatedOf(span.peak)}));
   }
 
-  // Bytes by category, and reserved. Within a span of which events are missing, those of its beginning.
-  rowAt(span, events) {
-    return !span.pattern.isWhole ? span.start : this.change([...span.start], span.pattern.codes, events);
+  // Bytes by category, and reserved. Within a span of which events are missing, those of its
+  // beginning.
+  rowAt({span, events}) {
+    const {pattern, start} = span;
+    return pattern.isWhole ? this.change([...start], pattern.codes, events) : start;
   }
 
   // How many of each piece are alive, as far as the kept events tell.
-  aliveAt(span, events) {
-    if (span.index < this.known) return new Int32Array(this.pieces.length);
+  aliveAt(at) {
+    if (at.span.index < this.known) return new Int32Array(this.pieces.length);
     const alive = Int32Array.from(this.initial);
-    this.eachCode(span, events, (code) => { alive[code >> 2] += code & 1 ? -1 : 1; });
+    this.eachCode(at, (code) => { alive[code >> 2] += code & 1 ? -1 : 1; });
     return alive;
   }
 
   // Calls visit(code) for the events before a moment.
-  eachCode(span, events, visit) {
+  eachCode({span, events}, visit) {
     for (let i = 0; i < span.index; ++i) this.spans[i].pattern.codes.forEach(visit);
     span.pattern.codes.slice(0, span.pattern.isWhole ? events : 0).forEach(visit);
   }
 
   // Mapped ranges, [from, to]. One that grew in several events may go in one, or in other pieces.
-  mappedAt(span, events) {
+  mappedAt(at) {
     let ranges = [];
-    this.eachCode(span, events, (code) => {
+    this.eachCode(at, (code) => {
       const {address, bytes, category} = this.pieces[code >> 2], end = address + bytes;
       if (category !== kReserved) return;
       ranges = ranges.flatMap(([from, to]) => [[from, Math.min(to, address)], [Math.max(from, end), to]]).filter(([from, to]) => from < to);
@@ -116,8 +118,8 @@ class Run {
   }
 
   // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of the plan of its size, or of the only plan.
-  holdersAt(span, events) {
-    const alive = this.aliveAt(span, events), holders = [], unknown = this.rowAt(span, events).slice(0, kCategories);
+  holdersAt(at) {
+    const alive = this.aliveAt(at), holders = [], unknown = this.rowAt(at).slice(0, kCategories);
     const parts = [];  // of arenas
     this.pieces.forEach((piece, i) => {
       if (alive[i] <= 0 || piece.category === kReserved || !piece.bytes) return;
@@ -148,7 +150,7 @@ class Run {
 
   spanAt(x) { return this.spans.findLast((span) => span.x0 <= x) || this.spans[0]; }
 
-  placeOf(span, events) { return span.x0 + (span.x1 - span.x0) * (events + 0.5) / (span.pattern.codes.length + 1); }
+  placeOf({span, events}) { return span.x0 + (span.x1 - span.x0) * (events + 0.5) / (span.pattern.codes.length + 1); }
 
   momentAt(x) {
     const span = this.spanAt(x), count = span.pattern.codes.length;
@@ -207,6 +209,8 @@ function arenaHolders(plan, arena) {
   if (left > 0) holders.push({tag: {operator: "arena, not in use then", file: "", line: 0, layer: ""}, category: 6, bytes: left, blocks: 1});
   return holders;
 }
+
+function bytesOf(holders) { return holders.reduce((sum, {bytes}) => sum + bytes, 0); }
 
 // Sums holders by a text: [[text, bytes, blocks]], largest first.
 function sumBy(holders, text) {

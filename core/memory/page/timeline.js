@@ -30,7 +30,7 @@ class Timelines {
   }
 
   legend() {
-    const entries = this.categories.map((name, i) => element("span", {}, element("i", {class: "swatch", style: `background: var(--category-${i})`}), words(name)));
+    const entries = this.categories.map((name, i) => element("span", {}, element("i", {class: "swatch", style: `background: var(--category-${i})`}), name));
     const drawn = {limit: !!this.limit, plan: this.runs.some((run) => run.arenaPlan()), "predicted peak": this.runs.some((run) => run.predicted)};
     const toggle = (event) => {  // a small model is flat below the reserved bytes
       this.showsReserved = event.target.checked;
@@ -75,9 +75,9 @@ class Timelines {
   make(chart) {
     const axis = {stroke: style("--text"), grid: {stroke: style("--grid"), width: 1}, ticks: {stroke: style("--grid")}};
     const powers = Array.from({length: 50}, (_, i) => 2 ** i);
-    const series = [{label: "step"}];
+    const series = [{label: "step"}], colours = categoryColours();
     for (let c = kCategories - 1; c >= 0; --c)
-      series.push({label: this.categories[c], fill: categoryColour(c), width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1})});
+      series.push({label: this.categories[c], fill: colours[c], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1})});
     for (const [label, colour, dash] of kLines)
       series.push({label, stroke: style(colour), dash, width: 1.5, points: {show: false}, paths: uPlot.paths.stepped({align: 1})});
     chart.plot?.destroy();
@@ -166,10 +166,10 @@ class Timelines {
 
   point(chart, x) {
     if (!chart.run.spans.length) return;
-    const moment = chart.run.momentAt(x), row = chart.run.rowAt(moment.span, moment.events);
+    const moment = chart.run.momentAt(x), row = chart.run.rowAt(moment);
     chart.at = {...moment, x};
     this.status.textContent = `${chart.run.name}, ${spanText(moment.span)}: ${bytesText(allocatedOf(row))} allocated (` +
-      (this.categories.map((name, c) => [words(name), row[c]]).filter(([, bytes]) => bytes > 0)
+      (this.categories.map((name, c) => [name, row[c]]).filter(([, bytes]) => bytes > 0)
         .map(([name, bytes]) => `${name} ${bytesText(bytes)}`).join(", ") || "nothing") +
       `), ${bytesText(row[kReserved])} reserved, at ${timeText(moment.span.time)}` +
       (moment.span.pattern.isWhole ? "" : `. At most ${bytesText(allocatedOf(moment.span.peak))} in this span, whose events are not all known`);
@@ -178,7 +178,7 @@ class Timelines {
   // Draws a line at the moment that is shown below.
   mark(run, span, events) {
     for (const chart of this.charts) {
-      chart.line = chart.run === run ? run.placeOf(span, events) : null;
+      chart.line = chart.run === run ? run.placeOf({span, events}) : null;
       chart.plot.redraw(false);
     }
   }
@@ -194,7 +194,7 @@ class Timelines {
     const at = chart.at || {...run.peak, x: (run.peak.span.x0 + run.peak.span.x1) / 2};
     const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
     const go = (span, events) => {
-      const x = run.placeOf(span, events);
+      const x = run.placeOf({span, events});
       this.point(chart, x);
       chart.line = x;
       if (x < this.range[0] || x > this.range[1]) this.show(x - (this.range[1] - this.range[0]) / 2, x + (this.range[1] - this.range[0]) / 2);
