@@ -11,11 +11,11 @@ function stepFigures(run) {
 function figuresNode(runs) {
   const bytes = (value) => (value === undefined || value === null ? "–" : bytesText(value));
   return table([["", "peak predicted", "peak", "peak in a step", "held between steps", "at the end"],
-    ...runs.filter((run) => run.spans.length).map((run) => {
+    ...runs.map((run) => {
       const steps = stepFigures(run);
-      return [run.name, run.predicted ? bytes(run.predicted) : "–", bytes(run.peak.allocated), bytes(steps?.peak), bytes(steps?.held),
+      return [run.name, bytes(run.predicted_peak_bytes || null), bytes(run.peak.allocated), bytes(steps?.peak), bytes(steps?.held),
               bytes(allocatedOf(run.end))];
-    })], {class: "figures"});
+    })]);
 }
 
 // "graph, 4 micro-batches" is compared with "graph", other runs with the first.

@@ -1,5 +1,5 @@
 "use strict";
-// Text and elements.
+// Texts, elements and charts.
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -15,12 +15,6 @@ function changeText(bytes) { return (bytes > 0 ? "+" : "") + bytesText(bytes); }
 function percentText(part, all) { return (100 * part / (all || 1)).toFixed(1) + " %"; }
 
 function exactText(bytes) { return bytes.toLocaleString("en-US") + " bytes"; }
-
-function timeText(nanoseconds) {
-  const digits = nanoseconds < 1e4 ? [nanoseconds, "ns"] : nanoseconds < 1e7 ? [nanoseconds / 1e3, "µs"]
-    : nanoseconds < 1e10 ? [nanoseconds / 1e6, "ms"] : [nanoseconds / 1e9, "s"];
-  return digits[0].toFixed(digits[1] === "ns" ? 0 : 1) + " " + digits[1];
-}
 
 // The last folder and the name of a file, and the line.
 function lineText(tag) {
@@ -42,10 +36,10 @@ function element(name, attributes = {}, ...children) {
 }
 
 // Rows of texts. The first row is the heading; columns whose second row is a number are on the right.
-function table(rows, attributes = {}) {
+function table(rows) {
   const isNumber = (rows[1] || []).map((cell, i) => i > 0 && typeof cell === "string" && /^([+-]?\d|–)/.test(cell));
   const line = (cells, kind) => element("tr", {}, ...cells.map((cell, i) => element(kind, {class: isNumber[i] && "number"}, cell)));
-  return element("div", {class: "scrolls"}, element("table", attributes, element("thead", {}, line(rows[0], "th")),
+  return element("div", {class: "scrolls"}, element("table", {}, element("thead", {}, line(rows[0], "th")),
     element("tbody", {}, ...rows.slice(1).map((row) => line(row, "td")))));
 }
 
@@ -71,4 +65,18 @@ function categoryColours() { return categories.map((_, c) => style("--category-"
 function coloursOf(keys) {
   const all = [...new Set(keys)], light = style("--dark") === "1" ? 65 : 40;
   return new Map(all.map((key, i) => [key, `hsl(${360 * i / all.length} 60% ${light}%)`]));
+}
+
+// A chart of bytes, as wide as its holder. The first of series, axes and columns of data is x.
+function bytesChart(holder, height, data, {series, axes, ...options}) {
+  const size = () => ({width: Math.max(holder.clientWidth, 200), height});
+  const axis = {stroke: style("--text"), grid: {stroke: style("--grid"), width: 1}};
+  const powers = Array.from({length: 50}, (_, i) => 2 ** i);
+  const bytesAxis = {size: 72, space: 22, incrs: powers, values: (_, at) => at.map(bytesText)};
+  const line = {width: 1.5, points: {show: false}, paths: uPlot.paths.stepped({align: 1})};
+  const plot = new uPlot({
+    ...size(), ...options, series: series.map((each) => ({...line, ...each})),
+    axes: axes.toSpliced(1, 0, bytesAxis).map((each) => ({...axis, ...each}))}, data, holder);
+  new ResizeObserver(() => plot.setSize(size())).observe(holder);
+  return plot;
 }

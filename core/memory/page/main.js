@@ -3,90 +3,90 @@
 const report = JSON.parse(document.getElementById("data").textContent);
 const categories = report.categories.map((name) => name.replaceAll("_", " "));
 
+function addRecorded(page, runs) {
+  const figures = element("div", {class: "figures"}, figuresNode(runs));
+  page.append(section("Figures", "Allocated bytes" + (report.runs.some((run) => run.is_relative)
+    ? ", above what the device held before each run." : "."), figures));
+  const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = new Ranges();
+  const chosen = element("p", {class: "chosen"});
+  const pick = (run, at) => {
+    chosen.textContent = momentText(run, at);
+    blocks.show(barsOfSpan(run, at.span));
+    flame.show(run.holdersAt(at));
+    ranges.show(rangesAt(run, at));
+    timelines.mark(run, at);
+  };
+  const charts = section("Over the steps", "Drag to zoom, double-click for the whole run, click " +
+    "a moment to see its blocks below. Keys: ← → by steps, with Shift by events, Home, End.");
+  page.append(charts);
+  const timelines = new Timelines(charts, runs, pick);
+  const peaks = runs.map((run) =>
+    element("button", {onclick: () => pick(run, run.shown)}, run.name));
+  page.append(section("One moment", null, element("div", {class: "choice"}, "peak of: ", ...peaks),
+    chosen, element("h3", {}, "Blocks, each in its place from birth to death"), blocks.node,
+    element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges.node));
+  const peak = runs.reduce((a, b) => (b.peak.allocated > a.peak.allocated ? b : a));
+  pick(peak, peak.shown);
+  return {timelines, figures};
+}
+
+function addPlan(page, title, plan) {
+  const part = section(title, null, planNode(plan));
+  page.append(part);
+  if (!plan.steps.length) return;
+  const blocks = new Blocks("Buffers of the plan");
+  part.append(element("h3", {}, "Buffers in the arena, over the plan's steps"), blocks.node);
+  blocks.show(barsOfPlan(plan));
+}
+
 function buildPage() {
-  const runs = report.runs.map((data) => new Run(data)), recorded = runs.filter((run) => run.spans.length);
-  const page = document.getElementById("page"), later = [];
+  const runs = report.runs.map((data) => new Run(data));
+  const recorded = runs.filter((run) => run.spans.length);
+  const page = document.getElementById("page");
   document.title = report.title;
-  const about = [report.device && `Device ${report.device}`, report.capacity_bytes && `${bytesText(report.capacity_bytes)} of memory`,
-                 report.device && (report.limit_bytes ? `limit ${bytesText(report.limit_bytes)}` : "no limit")].filter(Boolean).join(", ");
-  page.replaceChildren(element("header", {}, element("h1", {}, report.title), element("p", {class: "note"}, about)));
-  if (recorded.length) {
-    const isRelative = report.runs.some((run) => run.is_relative);
-    const figures = element("div", {}, figuresNode(recorded));
-    page.append(section("Figures", "Allocated bytes" + (isRelative ? ", above what the device held before each run." : "."), figures));
-    const blocks = new Blocks("Blocks of a step"), flame = new Flame(), ranges = new Ranges(), chosen = element("p", {class: "chosen"});
-    const pick = (run, span, events) => {
-      chosen.textContent = momentText(run, span, events);
-      blocks.show(barsOfSpan(run, span));
-      flame.show(run.holdersAt({span, events}));
-      timelines.mark(run, span, events);
-      ranges.show(rangesAt(run, {span, events}));
-    };
-    const timelines = new Timelines(recorded, report.limit_bytes, categories, pick);
-    page.append(section("Over the steps", "Drag to zoom, double-click for the whole run, click a moment to see its blocks below. Keys: ← → step by step, " +
-      "with Shift event by event, + − zoom, p the peak, Enter shows the moment below.", timelines.node));
-    later.push(() => timelines.draw());
-    if (report.live) later.push(() => follow(timelines, figures));
-    const peak = recorded.reduce((a, b) => (b.peak.allocated > a.peak.allocated ? b : a));
-    const pickers = element("div", {class: "choice"}, "peak of: ", ...recorded.map((run) =>
-      element("button", {type: "button", onclick: () => pick(run, run.shown.span, run.shown.events)}, run.name)));
-    page.append(section("One moment", null, pickers, chosen,
-      element("h3", {}, "Blocks, each in its place from birth to death"), blocks.node,
-      element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges.node));
-    later.push(() => pick(peak, peak.shown.span, peak.shown.events));
-  }
+  const about = report.device ? `Device ${report.device}, ${bytesText(report.capacity_bytes)} of ` +
+    `memory, ${report.limit_bytes ? `limit ${bytesText(report.limit_bytes)}` : "no limit"}` : "";
+  page.replaceChildren(element("h1", {}, report.title), element("p", {class: "note"}, about));
+  if (recorded.length) followed = addRecorded(page, recorded);
+  else if (!runs.some((run) => run.plans.length))
+    page.append(element("p", {}, "Nothing has happened on the device while it was recorded."));
   for (const run of runs)
-    for (const plan of run.plans) {
-      const parts = [planNode(plan)];
-      if (plan.steps.length) {
-        const blocks = new Blocks(`Buffers of the plan of ${run.name}`);
-        parts.push(element("h3", {}, "Buffers in the arena, over the plan's steps"), blocks.node);
-        later.push(() => blocks.show(barsOfPlan(plan)));
-      }
-      page.append(section(runs.length > 1 ? `Plan of ${run.name}` : "Plan", null, ...parts));
-    }
+    for (const plan of run.plans)
+      addPlan(page, runs.length > 1 ? `Plan of ${run.name}` : "Plan", plan);
   const stepped = recorded.filter((run) => run.steps);
   if (stepped.length > 1) {
     const [node, draw] = savingsNode(stepped);
     page.append(section("What each way saves", "The most in a step, and the bytes in use over one step.", node));
-    later.push(draw);
+    draw();
   }
-  if (recorded.length) page.append(section("Two moments", "What grew between them, by line.", differenceNode(recorded)));
-  if (page.children.length === 1) page.append(element("p", {}, "Nothing happened on the device while it was recorded."));
-  for (const each of later) each();
+  if (recorded.length)
+    page.append(section("Two moments", "What grew between them.", differenceNode(recorded)));
 }
 
-// Asks the server of a live page for newer data, less often where that takes long.
-let followed = null;  // the charts of a live page
+let followed = null;  // charts and figures of what is recorded
 
-function follow(timelines, figures) {
-  followed = timelines;
-  let hasEnded = false;
-  const ask = async () => {
-    const began = performance.now();
-    try {
-      const data = await (await fetch("data.json")).json(), runs = data.runs.map((run) => new Run(run));
-      if (!runs.length) {
-        hasEnded = true;
-        timelines.status.textContent = "Nothing is being recorded now: this is the last that was seen.";
-      } else {
-        if (hasEnded || runs[0].before.join() !== timelines.runs[0].before.join()) return location.reload();  // another recording
-        figures.replaceChildren(figuresNode(runs));
-        timelines.update(runs);
-      }
-    } catch {
-      timelines.status.textContent = "The program no longer answers: this is the last that was seen.";
-      return;
+// Asks the server of a live page for newer data, less often where that takes long.
+async function follow() {
+  const tell = (text) => { document.querySelector(".note").textContent = text; };
+  for (let took = 0, hasEnded = !followed;;) {
+    await new Promise((done) => setTimeout(done, 1000 + 4 * took));
+    const began = performance.now(), answer = await fetch("data.json").catch(() => null);
+    if (!answer) return tell("The program no longer answers: this is the last that was seen.");
+    const runs = (await answer.json()).runs.map((run) => new Run(run));
+    took = performance.now() - began;
+    if (!runs.length) {
+      hasEnded = true;
+      tell("Nothing is being recorded now: this is the last that was seen.");
+    } else {
+      if (hasEnded) return location.reload();
+      followed.figures.replaceChildren(figuresNode(runs));
+      followed.timelines.update(runs);
     }
-    setTimeout(ask, 1000 + 4 * (performance.now() - began));
-  };
-  setTimeout(ask, 1000);
+  }
 }
 
 buildPage();
-if (report.live && !report.runs.some((run) => run.spans.length)) {
-  document.querySelector("header").append(element("p", {}, "Nothing is being recorded on this device now."));
-  setTimeout(() => location.reload(), 2000);
-}
+if (report.live) follow();
 // Canvases take their colours when they are drawn.
-for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", buildPage);
+for (const query of ["(prefers-color-scheme: dark)", "print"])
+  matchMedia(query).addEventListener("change", buildPage);

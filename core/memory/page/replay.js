@@ -2,9 +2,10 @@
 
 const kCategories = 7, kReserved = 7;
 
-function allocatedOf(row) {
+// Of all categories, or of the first ones.
+function allocatedOf(row, count = kCategories) {
   let sum = 0;
-  for (let i = 0; i < kCategories; ++i) sum += row[i];
+  for (let i = 0; i < count; ++i) sum += row[i];
   return sum;
 }
 
@@ -12,30 +13,30 @@ const tagOf = ([operator, file, line, layer]) => ({operator, file, line, layer})
 
 class Run {
   constructor(data) {
-    this.name = data.name;
-    this.predicted = data.predicted_peak_bytes;
+    Object.assign(this, data);  // name, predicted_peak_bytes, patterns and so on
     this.plans = data.plans.map((plan) => ({...plan, steps: plan.steps.map(tagOf)}));
     this.tags = data.tags.map(tagOf);
-    this.pieces = data.pieces.map(([address, bytes, category, tag, blocks]) => ({address, bytes, category, tag: this.tags[tag], blocks}));
-    this.patterns = data.patterns;
+    this.pieces = data.pieces.map(([address, bytes, category, tag, blocks]) =>
+      ({address, bytes, category, tag: this.tags[tag], blocks}));
     for (const pattern of this.patterns) pattern.isWhole = !pattern.thinned && !pattern.sample;
-    this.before = data.is_relative ? new Array(8).fill(0) : data.before;
+    if (data.is_relative) this.before = new Array(8).fill(0);
     this.spans = this.placed(data);
-    this.known = 1 + this.spans.findLastIndex((span) => span.pattern.sample);  // the first span whose events were kept
+    // The first span whose events were kept.
+    this.known = 1 + this.spans.findLastIndex((span) => span.pattern.sample);
     this.initial = new Int32Array(this.pieces.length);
     if (!data.is_relative) this.findInitial();
-    const highest = (moments) => moments.reduce((most, m) => (m.allocated > most.allocated ? m : most), {allocated: -1});
-    this.peak = highest(this.moments());
+    const highest = (spans) => spans
+      .map((span) => ({span, events: span.pattern.peak_events, allocated: allocatedOf(span.peak)}))
+      .reduce((most, each) => (most && most.allocated >= each.allocated ? most : each), null);
+    this.peak = highest(this.spans);
     // The highest moment whose blocks are known.
-    this.shown = highest(this.moments().filter(({span}) => this.isKnown(span)));
-    if (!this.shown.span) this.shown = this.peak;
+    this.shown = highest(this.spans.filter((span) => this.isKnown(span))) || this.peak;
   }
 
-  // Spans on the axis of steps. Step k lies between k and k + 1; what a program does between two steps
-  // shares the last third of the step before, and the place from -1 to 0 before the first.
-  placed({spans: rows, names}) {
+  // Spans on the axis of steps: what happens before the end of a step shares its place evenly.
+  placed({spans, names}) {
     let row = this.before, time = 0, step = 0;
-    const spans = rows.map(([number, name, steps, nanoseconds], index) => {
+    const placed = spans.map(([number, name, steps, nanoseconds], index) => {
       const pattern = this.patterns[number], above = (more) => row.map((b, c) => b + more[c]);
       const span = {index, pattern, name: names[name], step, steps, time,
                     start: row, peak: above(pattern.peak)};
@@ -44,21 +45,14 @@ class Run {
       step += steps;
       return span;
     });
-    this.steps = step;
-    this.end = row;
-    for (let i = 0; i < spans.length;) {
-      let last = i;
-      while (last < spans.length && !spans[last].steps) ++last;
-      const first = spans[i].step, begin = first ? first - 1 / 3 : -1;
-      for (let j = i; j < last; ++j) {
-        spans[j].x0 = begin + (first - begin) * (j - i) / (last - i);
-        spans[j].x1 = begin + (first - begin) * (j + 1 - i) / (last - i);
-      }
-      if (last > i && i > 0) spans[i - 1].x1 = begin;
-      if (last < spans.length) spans[last].x0 = spans[last].step, spans[last].x1 = spans[last].step + spans[last].steps;
-      i = last + 1;
-    }
-    return spans;
+    Object.assign(this, {steps: step, end: row});
+    for (const [begin, group] of Map.groupBy(placed, (span) => span.step))
+      group.forEach((span, i) => {
+        const width = group.at(-1).steps || 1;
+        span.x0 = begin + width * i / group.length;
+        span.x1 = begin + width * (i + 1) / group.length;
+      });
+    return placed;
   }
 
   change(row, codes, count = codes.length) {
@@ -80,8 +74,11 @@ class Run {
         else ++count[code >> 2];
   }
 
-  moments() {
-    return this.spans.map((span) => ({span, events: span.pattern.peak_events, allocated: allocatedOf(span.peak)}));
+  // Ends of the spans that the program named, and of its first step: [[name, span]].
+  marks() {
+    const first = this.spans.find((span) => span.steps);
+    return this.spans.filter((span) => span.name || span === first)
+      .map((span) => [span.name || "first step", span]);
   }
 
   // Bytes by category, and reserved. Within a span of which events are missing, those of its
@@ -160,32 +157,28 @@ class Run {
     return {span, events};
   }
 
-  // Points between x0 and x1: event by event where they are few, else the highest moment of each span or
-  // of several neighbours. [x, row] pairs.
+  // Points between x0 and x1: event by event where they are few, else the highest moment of each
+  // span or of several neighbours. [x, row] pairs.
   points(x0, x1, most) {
-    if (!this.spans.length) return [];
-    const first = this.spanAt(x0).index, last = this.spanAt(x1).index, points = [];
-    const count = last - first + 1, bucket = Math.ceil(count / most);
-    let events = 0;
-    for (let i = first; i <= last && events <= 4 * most; ++i) events += this.spans[i].pattern.codes.length;
-    for (let i = first; i <= last; i += bucket) {
-      const group = this.spans.slice(i, Math.min(i + bucket, last + 1)), span = group[0];
-      if (bucket > 1 || events > 4 * most || !span.pattern.isWhole) {
-        const top = group.reduce((a, b) => (allocatedOf(b.peak) > allocatedOf(a.peak) ? b : a)).peak;
-        const row = [...top];
-        row[kReserved] = Math.max(...group.map((each) => each.peak[kReserved]));
-        points.push([span.x0, row]);
+    const seen = this.spans.slice(this.spanAt(x0).index, this.spanAt(x1).index + 1), points = [];
+    const events = seen.reduce((sum, span) => sum + span.pattern.codes.length, 0);
+    const bucket = Math.ceil(seen.length / most);
+    for (let i = 0; i < seen.length; i += bucket) {
+      const peaks = seen.slice(i, i + bucket).map(({peak}) => peak);
+      const {pattern, start, x0, x1} = seen[i], row = [...start];
+      if (bucket > 1 || events > 4 * most || !pattern.isWhole) {
+        const top = peaks.reduce((a, b) => (allocatedOf(b) > allocatedOf(a) ? b : a));
+        points.push([x0, top.with(kReserved, largest(peaks.map((peak) => peak[kReserved])))]);
         continue;
       }
-      const codes = span.pattern.codes, row = [...span.start];
-      points.push([span.x0, [...row]]);
-      codes.forEach((code, e) => {
+      points.push([x0, start]);
+      pattern.codes.forEach((code, e, {length}) => {
         this.change(row, [code]);
-        if (!(code & 2)) points.push([span.x0 + (span.x1 - span.x0) * (e + 1) / (codes.length + 1), [...row]]);
+        if (!(code & 2)) points.push([x0 + (x1 - x0) * (e + 1) / (length + 1), [...row]]);
       });
     }
-    const end = this.spans[last];
-    points.push([end.x1, end.index + 1 < this.spans.length ? this.spans[end.index + 1].start : this.end]);
+    const end = seen.at(-1), next = this.spans[end.index + 1];
+    points.push([end.x1, next ? next.start : this.end]);
     return points;
   }
 }
