@@ -42,7 +42,7 @@ def check_numbers(page, figures, printed):
         memory = program["memory"]
         expected = [figure(memory[name]) for name in
                     ["predicted_peak_bytes", "peak_bytes", "held_between_steps_bytes", "after_close_bytes"]]
-        check(f"figures of {mode}", shown[mode][:2] + shown[mode][3:] == expected, shown[mode], expected)
+        check(f"figures of {mode}", shown[mode][:2] + shown[mode][4:] == expected, shown[mode], expected)
         check(f"peak of {mode} in a step", any(shown[mode][2] in line for line in printed.splitlines()
                                                if line.startswith("peak in a step")), shown[mode], printed)
     measured = [[program["memory"][name] for name in ["peak_bytes", "held_between_steps_bytes", "after_close_bytes"]]
@@ -65,8 +65,8 @@ def check_old_events(page):
     rows = page.run("old.spans.flatMap((span) => [0, span.pattern.codes.length].map((events) => old.rowAt({span, events}).slice(0, 7)))")
     check("holders add up to each category", held == rows, held, rows)
     check("the moment shown first is one whose blocks are known", page.run("old.shown.span.index") == 1)
-    check("a step ends as the next one begins, known or not", page.run("namedMoments([old]).filter((each) => each.text === 'old: end of the first step')"
-          ".map((each) => allocatedOf(each.run.rowAt(each)))") == [1280])
+    check("a step ends as the next one begins, known or not", page.run("namedMoments(old).filter((each) => each.text === 'old: first step')"
+          ".map(({run, at}) => allocatedOf(run.rowAt(at)))") == [1280])
     check("ranges of condensed events are not known", page.run("old.before[7] = 4096, old.spans[0].start[7] = 4096, rangesAt(old, {span: old.spans[0], events: 0}).length") == 0)
     check("a block born last is seen", page.run("(({bars, count}) => bars.every((bar) => bar.from < count))(barsOfSpan(old, old.spans[1]))"))
     check("the first of a choice is pressed", page.run("document.querySelector('.blocks input').checked"))
@@ -104,8 +104,8 @@ def check_replay(page):
         expect("curve", most(points), run.peak.allocated);
       expect("reserved curve", most(chart[8]), most(run.spans.map((span) => span.peak[kReserved])));
       expect("lines", String([chart[9][0], chart[10][0]]), String([run.predicted_peak_bytes, run.arenaPlan()?.peak_bytes ?? null]));
-      const moments = namedMoments([run]), difference = differenceNode([run]);
-      const [before, after] = [...difference.querySelectorAll("select")].map(({value}) => allocatedOf(run.rowAt(moments[value])));
+      const moments = namedMoments(run), difference = differenceNode([run]);
+      const [before, after] = [...difference.querySelectorAll("select")].map(({value}) => allocatedOf(run.rowAt(moments[value].at)));
       expect("difference", difference.querySelector("td.number").textContent, changeText(after - before));
       if (run.steps) expect("curve of a step", most(stepCurve(run).map(([, bytes]) => bytes)) <= stepFigures(run).peak, true);
       for (const plan of run.plans) {
@@ -121,15 +121,12 @@ def check_replay(page):
 def check_savings(page):
     """Each run is compared with the one that it is named after, or the first."""
     peaks = dict(page.run("report.runs.map((data) => [data.name, stepFigures(new Run(data)).peak])"))
-    shown = page.run("[...[...document.querySelectorAll('section')].find((each) => each.textContent.startsWith('What each'))"
-                     ".querySelector('table').querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+    shown = page.run("[...document.querySelectorAll('.figures tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
     for name, *cells in shown:
         base = name.split(", ")[0] if ", " in name else next(iter(peaks))
-        change = peaks[name] - peaks[base]
-        expected = [figure(peaks[name]), "", "–", "–"] if name == base else [
-            figure(peaks[name]), base, "+" * (change > 0) + "-" * (change < 0) + figure(abs(change)),
-            f"{100 * (peaks[name] / peaks[base] - 1):.0f} %"]
-        check(f"what {name} saves", cells == expected, cells, expected)
+        percent = 100 * (peaks[name] / peaks[base] - 1)
+        expected = [figure(peaks[name]), "–" if name == base else f"{'+' * (percent > 0)}{percent:.1f} % ({base})"]
+        check(f"what {name} saves", cells[2:4] == expected, cells, expected)
 
 
 def check_mouse(page):

@@ -1,108 +1,94 @@
-// Runs beside each other: their figures, what each saves, and two moments.
+// Runs beside each other: their figures, the curves of a step, and two moments.
 
 // The most in a step, and what is held when the last one has ended.
 function stepFigures(run) {
   const steps = run.spans.filter((span) => span.steps), last = steps.at(-1);
-  if (!last) return null;
+  if (!last) return {};
   const after = run.spans[last.index + 1];
-  return {peak: largest(steps.map((span) => allocatedOf(span.peak))), held: allocatedOf(after ? after.start : run.end)};
-}
-
-function figuresNode(runs) {
-  const bytes = (value) => (value === undefined || value === null ? "–" : bytesText(value));
-  return table([["", "peak predicted", "peak", "peak in a step", "held between steps", "at the end"],
-    ...runs.map((run) => {
-      const steps = stepFigures(run);
-      return [run.name, bytes(run.predicted_peak_bytes || null), bytes(run.peak.allocated), bytes(steps?.peak), bytes(steps?.held),
-              bytes(allocatedOf(run.end))];
-    })]);
+  return {peak: largest(steps.map((span) => allocatedOf(span.peak))),
+          held: allocatedOf(after ? after.start : run.end)};
 }
 
 // "graph, 4 micro-batches" is compared with "graph", other runs with the first.
 function baseOf(runs, run) {
-  const comma = run.name.indexOf(", ");
-  return runs.find((each) => each.name === run.name.slice(0, comma < 0 ? 0 : comma)) || runs[0];
+  return runs.find((each) => run.name.startsWith(each.name + ", ")) || runs[0];
 }
 
-// Bytes over one step, the one that occurs most: those in use, so without the unused part of an arena.
-function stepCurve(run) {
-  const uses = new Map();
-  for (const span of run.spans)
-    if (span.steps === 1 && span.pattern.isWhole) uses.has(span.pattern) ? uses.get(span.pattern).push(span) : uses.set(span.pattern, [span]);
-  const often = [...uses.values()].sort((a, b) => b.length - a.length)[0];
-  if (!often) return [];
-  const span = often.at(-1), plan = run.arenaPlan();
-  if (plan && run.plans.length === 1)
-    return aliveBySteps(plan).map((bytes, s, all) => [s / all.length, allocatedOf(span.start) - plan.arena_bytes + bytes]);
-  return run.points(span.x0, span.x1 - 1e-9, 2000).map(([x, row]) => [(x - span.x0) / (span.x1 - span.x0), allocatedOf(row)]);
-}
-
-function savingsNode(runs) {
-  const rows = runs.map((run) => [run, baseOf(runs, run)]).map(([run, base]) => {
-    const mine = stepFigures(run), theirs = stepFigures(base);
-    const change = run === base || !theirs ? ["–", "–"] : [changeText(mine.peak - theirs.peak), (100 * (mine.peak / theirs.peak - 1)).toFixed(0) + " %"];
-    return [run.name, bytesText(mine.peak), run === base ? "" : base.name, ...change];
+function figuresNode(runs) {
+  const text = (bytes) => (bytes === undefined ? "–" : bytesText(bytes));
+  const rows = runs.map((run) => {
+    const {peak, held} = stepFigures(run), base = baseOf(runs, run), most = stepFigures(base).peak;
+    const change = run === base || !peak || !most ? "–"
+      : `${peak > most ? "+" : ""}${percentText(peak - most, most)} (${base.name})`;
+    return [run.name, text(run.predicted_peak_bytes || undefined), text(run.peak.allocated),
+            text(peak), change, text(held), text(allocatedOf(run.end))];
   });
-  const holder = element("div", {class: "chart"});
-  const draw = () => {
-    const curves = runs.map(stepCurve), colours = coloursOf(runs);
-    const data = uPlot.join(curves.map((curve) => [curve.map(([x]) => x), curve.map(([, bytes]) => bytes)]));
-    const axis = {stroke: style("--text"), grid: {stroke: style("--grid"), width: 1}};
-    const plot = new uPlot({
-      width: holder.clientWidth, height: 220, legend: {show: true}, cursor: {points: {show: false}},
-      series: [{label: "part of the step", value: (_, x) => (x === null ? "–" : (100 * x).toFixed(0) + " %")}, ...runs.map((run, i) => ({
-        label: run.name, stroke: colours.get(run), width: 2, spanGaps: true,
-        dash: i % 2 ? [6, 3] : [], points: {show: false}, paths: uPlot.paths.stepped({align: 1}), value: (_, v) => (v === null ? "–" : bytesText(v))}))],
-      scales: {x: {time: false, range: [0, 1]}, y: {range: (_, low, high) => [0, high * 1.05]}},
-      axes: [{...axis, values: (_, splits) => splits.map((x) => Math.round(100 * x) + " %")},
-             {...axis, size: 72, space: 22, incrs: Array.from({length: 50}, (_, i) => 2 ** i), values: (_, splits) => splits.map(bytesText)}],
-    }, data, holder);
-    new ResizeObserver(() => plot.setSize({width: holder.clientWidth, height: 220})).observe(holder);
-  };
-  return [element("div", {}, table([["run", "peak in a step", "beside", "change", ""], ...rows]), holder), draw];
+  return table([["", "peak predicted", "peak", "peak in a step", "change",
+                 "held between steps", "at the end"], ...rows]);
 }
 
-// Moments that a run can be compared at, in their order: its start, each mark by its last time, the peak and the
-// ends of steps.
-function namedMoments(runs) {
-  const moments = [];
-  for (const run of runs) {
-    const last = new Map(), steps = run.spans.filter((span) => span.steps);
-    for (const span of run.spans) if (span.name) last.set(span.name, span);
-    const mine = [], add = (text, span, events) => mine.push({text: `${run.name}: ${text}`, run, span, events});
-    add("start", run.spans[0], 0);
-    const addEnd = (text, span) => {  // where the next one begins, as its own events may be missing
-      const next = run.spans[span.index + 1];
-      add(text, next || span, next ? 0 : span.pattern.codes.length);
-    };
-    for (const [name, span] of last) addEnd(name, span);
-    if (steps.length) addEnd("end of the first step", steps[0]);
-    if (steps.length > 1) addEnd("end of the last step", steps.at(-1));
-    add(run.shown.allocated === run.peak.allocated ? "peak" : "highest known moment", run.shown.span, run.shown.events);
-    moments.push(...mine.sort((a, b) => a.span.index - b.span.index || a.events - b.events));
-  }
-  return moments;
+// Bytes over the last of the highest steps that are wholly known: those in use, so without the
+// unused part of an arena.
+function stepCurve(run) {
+  const span = run.spans.filter(({steps, pattern}) => steps === 1 && pattern.isWhole)
+    .reduce((a, b) => (a && allocatedOf(a.peak) > allocatedOf(b.peak) ? a : b), null);
+  if (!span) return [];
+  const plan = run.arenaPlan(), besides = allocatedOf(span.start) - plan?.arena_bytes;
+  if (run.plans.length === 1 && plan)
+    return aliveBySteps(plan).map((bytes, s, {length}) => [s / length, besides + bytes]);
+  const points = run.points(span.x0, span.x1 - 1e-9, 2000);
+  return points.map(([x, row]) => [(x - span.x0) / (span.x1 - span.x0), allocatedOf(row)]);
+}
+
+// The curves of a step of each run.
+function addCurves(parent, runs) {
+  const holder = element("div", {class: "chart"});
+  parent.append(holder);
+  const curves = runs.map(stepCurve), percent = (x) => Math.round(100 * x) + " %";
+  const colours = coloursOf(runs);
+  const data = curves.map((curve) => [curve.map(([x]) => x), curve.map(([, bytes]) => bytes)]);
+  bytesChart(holder, 220, uPlot.join(data), {
+    series: [{label: "part of the step", value: (_, x) => (x === null ? "–" : percent(x))},
+      ...runs.map((run, i) => ({
+        label: run.name, width: 2, spanGaps: true, dash: i % 2 ? [6, 3] : [],
+        stroke: colours.get(run),
+        value: (_, bytes) => (bytes === null ? "–" : bytesText(bytes))}))],
+    axes: [{values: (_, at) => at.map(percent)}], cursor: {points: {show: false}},
+    scales: {x: {time: false, range: [0, 1]}, y: {range: (_, low, high) => [0, high * 1.05]}},
+  });
+}
+
+// Moments that a run can be compared at: its start, each mark by its last time, the last step and
+// at last the peak.
+function namedMoments(run) {
+  const ends = new Map(run.marks()), last = run.spans.findLast((span) => span.steps);
+  if (last) ends.set("last step", last);
+  const after = (span) => {
+    const next = run.spans[span.index + 1];  // begins there, and its own events may be missing
+    return next ? {span: next, events: 0} : {span, events: span.pattern.codes.length};
+  };
+  const peak = run.shown.allocated === run.peak.allocated ? "peak" : "highest known moment";
+  return [["start", {span: run.spans[0], events: 0}],
+          ...[...ends].map(([name, span]) => [name, after(span)]), [peak, run.shown]]
+    .map(([name, at]) => ({text: `${run.name}: ${name}`, run, at}));
 }
 
 function differenceNode(runs) {
-  const moments = namedMoments(runs), result = element("div");
-  const select = (label, chosen) => element("select", {"aria-label": label, onchange: () => compare()},
-    ...moments.map((moment, i) => element("option", {value: i, selected: i === chosen}, moment.text)));
-  const {span, events} = runs[0].shown, top = moments.findLastIndex((moment) => moment.span === span && moment.events === events);
-  const before = select("before", top > 1 ? 1 : 0), after = select("after", top);
+  const moments = runs.flatMap(namedMoments), result = element("div");
+  const select = (label, chosen) => element("select", {"aria-label": label, onchange: compare},
+    ...moments.map(({text}, i) => element("option", {value: i, selected: i === chosen}, text)));
   const compare = () => {
-    const [a, b] = [before, after].map((each) => moments[each.value]).map((at) => at.run.holdersAt(at));
-    const sums = new Map();
-    for (const [sign, holders] of [[-1, a], [1, b]])
-      for (const [text, bytes, blocks] of sumBy(holders, (holder) => tagText(holder.tag))) {
-        const sum = sums.get(text) || [0, 0];
-        sums.set(text, [sum[0] + sign * bytes, sum[1] + sign * blocks]);
-      }
-    const rows = [...sums].filter(([, [bytes]]) => bytes).sort((x, y) => Math.abs(y[1][0]) - Math.abs(x[1][0]));
-    const total = rows.reduce((sum, [, [bytes]]) => sum + bytes, 0);
-    result.replaceChildren(table([["line", "change", "blocks"], ["all", changeText(total), ""],
-      ...rows.slice(0, 30).map(([text, [bytes, blocks]]) => [text, changeText(bytes), (blocks > 0 ? "+" : "") + blocks])]));
+    const [held, less] = [after, before].map(({value}) => moments[value])
+      .map(({run, at}) => run.holdersAt(at));
+    for (const holder of less) holder.bytes *= -1, holder.blocks *= -1;
+    const rows = sumBy([...held, ...less], ({tag}) => tagText(tag)).filter(([, bytes]) => bytes)
+      .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
+    const all = changeText(bytesOf([...held, ...less]));
+    result.replaceChildren(table([["line", "change", "blocks"], ["all", all, ""],
+      ...rows.slice(0, 30).map(([text, bytes, blocks]) =>
+        [text, changeText(bytes), (blocks > 0 ? "+" : "") + blocks])]));
   };
-  if (moments.length) compare();
-  return element("div", {}, element("p", {class: "moments"}, "from ", before, " to ", after), result);
+  const before = select("before", 1), after = select("after", namedMoments(runs[0]).length - 1);
+  compare();
+  return element("div", {}, element("p", {}, "from ", before, " to ", after), result);
 }

@@ -55,9 +55,10 @@ function buildPage() {
       addPlan(page, runs.length > 1 ? `Plan of ${run.name}` : "Plan", plan);
   const stepped = recorded.filter((run) => run.steps);
   if (stepped.length > 1) {
-    const [node, draw] = savingsNode(stepped);
-    page.append(section("What each way saves", "The most in a step, and the bytes in use over one step.", node));
-    draw();
+    const part = section("What each way saves", "The bytes in use over one step; the figures " +
+      "above have the most.");
+    page.append(part);
+    addCurves(part, stepped);
   }
   if (recorded.length)
     page.append(section("Two moments", "What grew between them.", differenceNode(recorded)));
