@@ -313,11 +313,9 @@ def main():
             for dark in [False, True]:
                 page.size(880, 900, dark)
                 page.open(sys.argv[2])
-                left, top, width, height = page.box(".u-over")
-                page.drag(left + 1, top + height / 2, left + width / 98)  # the first steps
-                page.mouse("mouseMoved", 1, 1)
-                crop(page, "report", ".legend", ".timelines .chart", 2)
                 page.run("[...document.querySelectorAll('button')].find((each) => each.textContent === 'eager').click()")
+                page.run("followed.timelines.show(0, 4)")
+                crop(page, "report", ".legend", ".timelines .chart", 2)
                 crop(page, "moment", ".chosen", ".flame canvas")
                 crop(page, "savings", "section:nth-last-of-type(2) .chart", "section:nth-last-of-type(2) .chart")
         return

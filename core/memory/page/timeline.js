@@ -57,7 +57,7 @@ class Timelines {
       "aria-label": `${run.name}: bytes over the steps`,
       onkeydown: (event) => this.key(chart, event)});
     this.node.append(element("details", {open: true}, element("summary", {}, run.name + " ",
-      element("span", {class: "quiet"}, `peak ${bytesText(run.peak.allocated)}`)), holder));
+      element("span", {class: "note"}, `peak ${bytesText(run.peak.allocated)}`)), holder));
     const chart = {run, at: null, x: null}, colours = categoryColours().reverse();
     const momentAt = (plot) => chart.run.momentAt(plot.posToVal(plot.cursor.left, "x"));
     const line = element("i", {class: "moment"});
