@@ -109,15 +109,12 @@ function barsOfPlan(plan) {
 class Blocks {
   constructor(label) {
     this.boxes = new Boxes(label);
-    this.by = "category";
-    this.node = element("div", {class: "blocks"}, choice("colours", ["category", "layer"], (by) => {
-      this.by = by;
-      this.show(this.shown);
-    }), this.boxes.node);
+    this.node = element("div", {class: "blocks"}, choice("colours", ["category", "layer"],
+      (by) => this.show(this.shown, by)), this.boxes.node);
   }
 
-  show(shown) {
-    this.shown = shown;
+  show(shown, by = this.by) {
+    Object.assign(this, {shown, by});
     const {bars, count, tellAt} = shown, colours = categoryColours();
     const layers = coloursOf(bars.map((bar) => bar.tag.layer));
     let end = 0, unused = 0;
@@ -128,7 +125,7 @@ class Blocks {
     }
     const boxes = bars.sort((a, b) => a.from - b.from || a.y - b.y).map((bar) => ({
       x: bar.from, y: bar.y, width: bar.to - bar.from, height: bar.bytes,
-      colour: this.by === "layer" ? layers.get(bar.tag.layer) : colours[bar.category],
+      colour: by === "layer" ? layers.get(bar.tag.layer) : colours[bar.category],
       text: `${bar.tag.operator} ${bar.tag.layer}`,
       tell: () => `${tagText(bar.tag)}: ${bytesText(bar.bytes)} (${exactText(bar.bytes)}), ` +
         `${categories[bar.category]}, from ${tellAt(bar.from)} to ${tellAt(bar.to)}, ` +

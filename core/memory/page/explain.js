@@ -13,19 +13,17 @@ class Flame {
     // The widest box is open: pressed again, it shows all.
     this.boxes = new Boxes("Holders of memory", (box) => this.open(box?.y ? box.names : []));
     this.list = element("div");
-    this.by = "layer";
-    this.node = element("div", {class: "flame"}, choice("by", ["layer", "line"], (by) => {
-      this.by = by;
-      this.show(this.holders);
-    }), this.boxes.node, this.list);
+    this.node = element("div", {class: "flame"}, choice("by", ["layer", "line"],
+      (by) => this.show(this.holders, by)), this.boxes.node, this.list);
   }
 
-  show(holders) {
-    this.holders = holders.map((holder) => ({...holder, path: paths[this.by](holder)}));
+  show(holders, by = this.by || "layer") {
+    this.holders = holders.map((holder) => ({...holder, path: paths[by](holder)}));
+    this.by = by;
     this.open([]);
     const rows = sumBy(holders, ({tag}) =>
-      (this.by === "line" ? tagText(tag) : tag.layer || "no layer"));
-    this.list.replaceChildren(table([[this.by, "bytes", "blocks"],
+      (by === "line" ? tagText(tag) : tag.layer || "no layer"));
+    this.list.replaceChildren(table([[by, "bytes", "blocks"],
       ...rows.slice(0, 12).map(([text, bytes, blocks]) =>
         [text, bytesText(bytes), String(blocks || "–")])]));
   }
@@ -82,9 +80,9 @@ class Ranges {
   show(ranges) {
     const boxes = [], colours = categoryColours(), longest = ranges.slice(0, 40);
     const rows = longest.map(({from, to, isKnown, live}, y) => {
-      const add = (at, width, colour, text) => boxes.push({x: at - from, y, width, height: 0.8,
-        colour, text, tell: () => `${text}: ${bytesText(width)}`});
-      add(from, to - from, style("--press"), "mapped range");
+      const add = (at, width, colour, name, text = name) => boxes.push({x: at - from, y, width,
+        height: 0.8, colour, text, tell: () => `${name}: ${bytesText(width)}`});
+      add(from, to - from, style("--press"), "mapped range", "");
       for (const {address, bytes, category, tag} of live)
         add(address, bytes, colours[category], tagText(tag));
       const by = sumBy(live, ({tag}) => tagText(tag)).reverse();

@@ -39,7 +39,8 @@ function element(name, attributes = {}, ...children) {
 function table(rows) {
   const isNumber = (rows[1] || []).map((cell, i) => i > 0 && typeof cell === "string" && /^([+-]?\d|–)/.test(cell));
   const line = (cells, kind) => element("tr", {}, ...cells.map((cell, i) => element(kind, {class: isNumber[i] && "number"}, cell)));
-  return element("div", {class: "scrolls"}, element("table", {}, element("thead", {}, line(rows[0], "th")),
+  return element("div", {class: "scrolls"}, element("table", {},
+    element("thead", {}, line(rows[0], "th")),
     element("tbody", {}, ...rows.slice(1).map((row) => line(row, "td")))));
 }
 
@@ -49,9 +50,9 @@ function section(title, note, ...children) {
 
 // One of a few names, the first to begin with. choose(name) is called for each other choice.
 function choice(label, names, choose) {
-  return element("form", {class: "choice"}, label + ": ", ...names.map((name, i) => element("label", {},
-    element("input", {type: "radio", name: label, checked: i === 0, onchange: () => choose(name)}),
-    name)));
+  const option = (name, i) => element("label", {}, element("input",
+    {type: "radio", name: label, checked: i === 0, onchange: () => choose(name)}), name);
+  return element("form", {class: "choice"}, label + ": ", ...names.map(option));
 }
 
 // Of any number of values: Math.max takes some 100,000 arguments.

@@ -55,12 +55,9 @@ class Run {
     return placed;
   }
 
-  change(row, codes, count = codes.length) {
-    for (let i = 0; i < count; ++i) {
-      const piece = this.pieces[codes[i] >> 2];
-      row[piece.category] += codes[i] & 1 ? -piece.bytes : piece.bytes;
-    }
-    return row;
+  change(row, code) {
+    const {category, bytes} = this.pieces[code >> 2];
+    row[category] += code & 1 ? -bytes : bytes;
   }
 
   isKnown(span) { return span.pattern.isWhole && span.index >= this.known; }
@@ -84,8 +81,9 @@ class Run {
   // Bytes by category, and reserved. Within a span of which events are missing, those of its
   // beginning.
   rowAt({span, events}) {
-    const {pattern, start} = span;
-    return pattern.isWhole ? this.change([...start], pattern.codes, events) : start;
+    const {codes, isWhole} = span.pattern, row = [...span.start];
+    for (const code of codes.slice(0, isWhole ? events : 0)) this.change(row, code);
+    return row;
   }
 
   // How many of each piece are alive, as far as the kept events tell.
@@ -108,32 +106,35 @@ class Run {
     this.eachCode(at, (code) => {
       const {address, bytes, category} = this.pieces[code >> 2], end = address + bytes;
       if (category !== kReserved) return;
-      ranges = ranges.flatMap(([from, to]) => [[from, Math.min(to, address)], [Math.max(from, end), to]]).filter(([from, to]) => from < to);
+      ranges = ranges.flatMap(([from, to]) => [[from, Math.min(to, address)], [Math.max(from, end), to]])
+        .filter(([from, to]) => from < to);
       if (!(code & 1)) ranges.push([address, end]);
     });
     return ranges;
   }
 
-  // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of the plan of its size, or of the only plan.
+  // Who holds memory: [{tag, category, bytes, blocks}]. An arena is told by the buffers of the plan
+  // of its size, or of the only plan.
   holdersAt(at) {
     const alive = this.aliveAt(at), holders = [], unknown = this.rowAt(at).slice(0, kCategories);
     const parts = [];  // of arenas
     this.pieces.forEach((piece, i) => {
       if (alive[i] <= 0 || piece.category === kReserved || !piece.bytes) return;
       unknown[piece.category] -= piece.bytes * alive[i];
-      const holder = {tag: piece.tag, category: piece.category, bytes: piece.bytes * alive[i], blocks: piece.blocks * alive[i]};
-      if (piece.tag.operator.includes("arena")) parts.push({...holder, address: piece.address});
-      else holders.push(holder);
+      const list = piece.tag.operator.includes("arena") ? parts : holders;
+      list.push({...piece, bytes: piece.bytes * alive[i], blocks: piece.blocks * alive[i]});
     });
     const arenas = [], plans = this.plans.filter((plan) => plan.steps.length);
-    for (const part of parts.sort((a, b) => a.address - b.address)) {  // parts of one arena lie one behind the other
+    // Parts of one arena lie one behind the other.
+    for (const part of parts.sort((a, b) => a.address - b.address)) {
       if (arenas.at(-1)?.end !== part.address) arenas.push({bytes: 0, parts: []});
       const arena = arenas.at(-1);
       arena.parts.push(part), arena.bytes += part.bytes, arena.end = part.address + part.bytes;
     }
     for (const arena of arenas) {
-      const plan = plans.find((each) => each.arena_bytes === arena.bytes) ||
-        (plans.length === 1 && arenas.length === 1 && plans[0].arena_bytes < arena.bytes && plans[0]);
+      const isOnly = plans.length === 1 && arenas.length === 1;
+      const plan = plans.find(({arena_bytes: bytes}) =>
+        bytes === arena.bytes || isOnly && bytes < arena.bytes);
       for (const holder of plan ? arenaHolders(plan, arena.bytes) : arena.parts) holders.push(holder);
     }
     const operator = this.known ? "from before the kept events" : "from before the recording";
@@ -147,7 +148,9 @@ class Run {
 
   spanAt(x) { return this.spans.findLast((span) => span.x0 <= x) || this.spans[0]; }
 
-  placeOf({span, events}) { return span.x0 + (span.x1 - span.x0) * (events + 0.5) / (span.pattern.codes.length + 1); }
+  placeOf({span: {x0, x1, pattern}, events}) {
+    return x0 + (x1 - x0) * (events + 0.5) / (pattern.codes.length + 1);
+  }
 
   momentAt(x) {
     const span = this.spanAt(x), count = span.pattern.codes.length;
@@ -173,7 +176,7 @@ class Run {
       }
       points.push([x0, start]);
       pattern.codes.forEach((code, e, {length}) => {
-        this.change(row, [code]);
+        this.change(row, code);
         if (!(code & 2)) points.push([x0 + (x1 - x0) * (e + 1) / (length + 1), [...row]]);
       });
     }

@@ -170,6 +170,6 @@ function momentText(run, at) {
   return `${run.name}, ${spanText(span)}, after event ${events} of ${span.pattern.codes.length}: ` +
     `${bytesText(allocated)} allocated (${parts.join(", ") || "nothing"}), ` +
     `${bytesText(row[kReserved])} reserved, ${percentText(allocated, run.peak.allocated)} of the ` +
-    `run's peak, at ${(span.time / 1e6).toFixed(1)} ms` + (run.isKnown(span) ? "" : ". So it began: " +
-      `its events were left out. It held at most ${bytesText(allocatedOf(span.peak))}.`);
+    `run's peak, at ${(span.time / 1e6).toFixed(1)} ms` + (run.isKnown(span) ? "" : ". So it " +
+      `began: its events were left out. It held at most ${bytesText(allocatedOf(span.peak))}.`);
 }
