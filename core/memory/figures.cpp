@@ -1,8 +1,8 @@
 #include "ebb/core/memory/figures.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <array>
+
+#include "ebb/core/base/formatted.h"
 
 namespace ebb::memory {
 
@@ -13,7 +13,7 @@ std::string figure(std::size_t bytes) {
   std::size_t unit = 0;
   // 1023.95 would be printed as 1024.0.
   for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return ebb::detail::formatted("%.1f ", value) + kUnits[unit];
 }
 
 std::string exact_figure(std::size_t bytes) {
