@@ -1,5 +1,8 @@
 #include "ebb/optim/optimizer.h"
 
+#include <deque>
+#include <unordered_set>
+
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
@@ -9,6 +12,7 @@
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
+#include "ebb/optim/groups.h"
 
 namespace ebb::optim {
 
@@ -48,6 +52,45 @@ bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
   return entry.tensor.grad().impl()->storage == gradient.impl()->storage;
 }
 
+// The step of all groups. Makes the slots before the backward pass, so that the first step has the
+// same peak as all others. `parameter` is what messages call a parameter of the groups.
+Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& groups,
+                       const char* parameter) {
+  // A function called when memory is short may give up the caller's handle.
+  const Tensor loss = given;
+  std::deque<OptimizerStep> steps;
+  Tensors inputs;
+  std::unordered_set<const Node*> seen;
+  NodesBelow below;
+  for (const auto& [parameters, optimizer] : groups) {
+    Targets targets = trained_below(loss, parameters, "minimize", below);
+    if (targets.empty()) continue;
+    for (const std::size_t target : targets) {
+      const Parameters::Entry& entry = parameters.entries()[target];
+      require_unseen(entry, seen);
+      inputs.push_back(entry.tensor);
+    }
+    steps.emplace_back(optimizer, parameters, std::move(targets));
+  }
+  if (steps.empty()) fail_for_frozen("minimize", parameter, loss);
+  const Tensors all = ebb::detail::gradients_for("minimize", loss, inputs);
+  std::vector<Tensors> of_each;
+  std::size_t next = 0;
+  for (OptimizerStep& step : steps) {
+    Tensors& own = of_each.emplace_back();
+    for (std::size_t i = 0; i < step.size(); ++i) own.push_back(all[next++]);
+    step.prepare({}, [&](std::size_t i) { return own[i]; });
+  }
+  const Tensor value = value_before_step(loss);
+  const std::vector<Tensor> updates = commit([&] {
+    std::vector<Tensor> all;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      for (Tensor& update : steps[i].queue(of_each[i])) all.push_back(std::move(update));
+    return all;
+  });
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name,
@@ -73,20 +116,15 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
     fail("clip", "takes one of value, norm and global_norm");
 }
 
-// Makes the slots before the backward pass, so that the first step has the same peak as all others.
-Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, CallSite site) const {
+Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  // A function called when memory is short may give up the caller's handle.
-  const Tensor loss = given;
-  NodesBelow below;
-  Targets targets = trained_below(loss, parameters, "minimize", below);
-  if (targets.empty()) fail_for_frozen("minimize", "parameter", loss);
-  OptimizerStep step(*this, parameters, std::move(targets));
-  const Tensors gradients = step.gradients_of(loss);
-  step.prepare({}, [&](std::size_t i) { return gradients[i]; });
-  const Tensor value = value_before_step(loss);
-  const std::vector<Tensor> updates = step.commit(gradients);
-  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
+  return minimize_groups(loss, {{parameters, *this}}, "parameter");
+}
+
+Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups, CallSite site) {
+  const ebb::detail::CallScope at(site);
+  if (groups.empty()) fail("minimize", "takes one group of parameters or more");
+  return minimize_groups(loss, groups, "parameter of the groups");
 }
 
 Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallSite site) const {
@@ -117,7 +155,7 @@ Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallS
                         : gradients[i]);
   OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return given[i]; });
-  const std::vector<Tensor> updates = step.commit(given);
+  const std::vector<Tensor> updates = commit([&] { return step.queue(given); });
   if (!parameters.is_symbolic()) return updates[0];
   return with_all_updates(updates[0], std::span(updates).subspan(1));
 }
@@ -141,7 +179,7 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
          "no parameter has a gradient (frozen ones do not count); call backward() on a loss first");
   OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
-  step.commit(gradients);
+  commit([&] { return step.queue(gradients); });
 }
 
 }  // namespace ebb::optim

@@ -201,12 +201,6 @@ Tensor OptimizerStep::parameter(std::size_t i) const {
   return constant;
 }
 
-Tensors OptimizerStep::gradients_of(const Tensor& loss) const {
-  Tensors inputs;
-  for (const std::size_t target : targets_) inputs.push_back(entries_[target].tensor);
-  return ebb::detail::gradients_for("minimize", loss, inputs);
-}
-
 void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
   gate_ = std::move(gate);
   if (optimizer_.clip().by_norm())
@@ -304,10 +298,6 @@ Tensors OptimizerStep::clipped(const Tensors& gradients) {
     results.push_back(cast(gradient, computed) * cast(scale, computed));
   }
   return results;
-}
-
-std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
-  return optim::commit([&] { return queue(gradients); });
 }
 
 std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {

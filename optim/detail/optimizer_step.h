@@ -84,8 +84,6 @@ class OptimizerStep {
   std::size_t position(std::size_t target) const noexcept {
     return static_cast<std::size_t>(std::ranges::lower_bound(targets_, target) - targets_.begin());
   }
-  // Differentiates with respect to the targets, in their order.
-  Tensors gradients_of(const Tensor& loss) const;
   // For accumulation: the i-th target's sum, and the count of samples.
   const Tensor& sum(std::size_t i) const noexcept { return slots_[(i + 1) * per_target_ - 1]; }
   const Tensor& samples() const noexcept { return slots_[slots_.size() - 1]; }
@@ -98,8 +96,6 @@ class OptimizerStep {
   // updates each target in place. A fused rule takes `gradients`, which the gate divides. Returns
   // the updated tensors, the count of steps first; in a graph, fetching them makes the step.
   std::vector<Tensor> queue(const Tensors& gradients);
-  // Queues the step and launches it.
-  std::vector<Tensor> commit(const Tensors& gradients);
 
  private:
   // Clips gradients for a rule that is not fused.
