@@ -7,38 +7,32 @@
 namespace ebb {
 
 // Shapes or dtypes that an operator does not take, or a feed that does not fit its placeholder.
-class ShapeError : public Error {
- public:
+struct ShapeError : Error {
   using Error::Error;
 };
 
 // Use of a session after close().
-class SessionClosed : public Error {
- public:
+struct SessionClosed : Error {
   using Error::Error;
 };
 
 // A file that is missing, damaged or not what was expected.
-class FileError : public Error {
- public:
+struct FileError : Error {
   using Error::Error;
 };
 
 // Read of a value on a simulated device, which has none.
-class SimulatedRead : public Error {
- public:
+struct SimulatedRead : Error {
   using Error::Error;
 };
 
 // Request for a derivative that an operator does not have.
-class NotDifferentiable : public Error {
- public:
+struct NotDifferentiable : Error {
   using Error::Error;
 };
 
 // A NaN or an infinity found by DetectNan.
-class NotANumber : public Error {
- public:
+struct NotANumber : Error {
   using Error::Error;
 };
 

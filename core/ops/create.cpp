@@ -3,10 +3,9 @@
 #include "ebb/core/ops/create.h"
 
 #include <cmath>
-#include <iomanip>
-#include <sstream>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/kernels/create.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/copy.h"
@@ -24,11 +23,7 @@ namespace {
 
 using FullAttributes = detail::MakingAttributes<FillAttributes>;
 
-std::string text(double number) {
-  std::ostringstream stream;
-  stream << std::setprecision(17) << number;
-  return stream.str();
-}
+std::string text(double number) { return detail::formatted("%.17g", number); }
 
 // Whether a dtype of integers has the number, and doubles count up to it (2^53).
 bool has(DType dtype, double number) noexcept {

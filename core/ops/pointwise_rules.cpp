@@ -1,10 +1,9 @@
 #include "ebb/core/ops/pointwise_rules.h"
 
 #include <cmath>
-#include <iomanip>
-#include <sstream>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/ops/copy.h"
 
 namespace ebb::detail {
@@ -26,9 +25,8 @@ void require_number_of_dtype(const Inference& inference, DType dtype) {
                                               : 63;
   const double end = std::exp2(bits), low = dtype == DType::i32 || dtype == DType::i64 ? -end : 0;
   if (value >= low && value < end && value == std::floor(value)) return;
-  std::ostringstream text;
-  text << std::setprecision(17) << value;
-  inference.fail(std::string(name(dtype)) + " does not have the number " + text.str());
+  inference.fail(std::string(name(dtype)) + " does not have the number " +
+                 formatted("%.17g", value));
 }
 
 void infer_numbers(Inference& inference) {
