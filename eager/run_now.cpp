@@ -29,26 +29,25 @@ const Device& common_device(const OpDef& op, Inputs inputs, const IndexSet& unwa
     if (!impl.storage) {
       if (needs_only_shape(op, static_cast<std::size_t>(&input - inputs.data()), unwanted))
         continue;
-      throw Error(message(
-          op.name,
-          impl.used_up ? "an input was handed to another operator as a temporary, which used "
-                         "its memory up; give it a name"
-                       : "only the shape of an input is known: a gradient rule reads what its "
-                         "operator does not keep (OpDef::keeps)",
-          site));
+      refuse(op.name,
+             impl.used_up ? "an input was handed to another operator as a temporary, which used "
+                            "its memory up; give it a name"
+                          : "only the shape of an input is known: a gradient rule reads what its "
+                            "operator does not keep (OpDef::keeps)",
+             site);
     }
     const Device& here = impl.storage->device();
     if (device && !(*device == here))
-      throw Error(message(op.name,
-                          device->name() == here.name()
-                              ? "inputs are on two devices " + here.name() +
-                                    ": each Device::simulated() and twin() makes one of its own"
-                              : "inputs are on " + device->name() + " and on " + here.name() +
-                                    "; move one with Tensor::to",
-                          site));
+      refuse(op.name,
+             device->name() == here.name()
+                 ? "inputs are on two devices " + here.name() +
+                       ": each Device::simulated() and twin() makes one of its own"
+                 : "inputs are on " + device->name() + " and on " + here.name() +
+                       "; move one with Tensor::to",
+             site);
     device = &here;
   }
-  if (!device) throw Error(message(op.name, "no input has values", site));
+  if (!device) refuse(op.name, "no input has values", site);
   return *device;
 }
 
@@ -60,7 +59,7 @@ void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
     const TensorImpl& other = *input.tensor->impl();
     if (other.storage == target.storage &&
         overlap_in_part(target.offset, target.spec.bytes(), other.offset, other.spec.bytes()))
-      throw Error(message(op.name, overlaps_target(), site));
+      refuse(op.name, overlaps_target(), site);
   }
 }
 
@@ -230,7 +229,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   const std::string found = find_nan(launch.context, nan_check, runtime, stream, a.site);
   if (found.empty()) return;
   tear_updated(op, a.inputs);
-  throw NotANumber(message(op.name, found, a.site));
+  refuse<NotANumber>(op.name, found, a.site);
 }
 
 // Handles of an operator's inputs. A watch call may drop handles of inputs that the caller named. A

@@ -28,14 +28,14 @@ IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site, bool& los
     if (!impl.node) {
       lost_history |= impl.lost_history;
       if (impl.storage && impl.storage->has_history() && !impl.is_detached)
-        throw Error(message(op.name, updated_through_another_view(impl.spec), site));
+        refuse(op.name, updated_through_another_view(impl.spec), site);
       continue;
     }
     wants.insert(i);
     if (impl.node->op->is_source || !impl.storage || impl.version == impl.storage->version())
       continue;
     if (!is_view_of_leaf(impl.node.get()))
-      throw Error(message(op.name, updated_through_another_view(impl.spec), site));
+      refuse(op.name, updated_through_another_view(impl.spec), site);
   }
   if (lost_history && !wants.empty()) refuse_lost_history(op.name, site);
   if (!op.updates.empty() && !wants.empty()) {

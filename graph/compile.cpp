@@ -124,8 +124,8 @@ class Calls final : public CompiledCalls {
         refuse_argument(" is " + argument.to_string() + ", but this step runs on " + there.name());
       if (tape_mode().records && impl.lost_history)
         refuse_argument(
-            " was computed from a result of a compiled step, which has no history, so "
-            "that its gradient would be lost; detach() it");
+            " was computed from a result of a compiled step, which has no history, so that its "
+            "gradient would be lost; detach() it");
       if (tape_mode().records && impl.node && !is_leaf(argument))
         refuse_argument(" is " + argument.to_string() +
                         " with a history, to which no gradient would flow; detach() it, or compute "
@@ -202,8 +202,7 @@ class Calls final : public CompiledCalls {
       if (extra.partial)
         refuse(kCompile,
                "a gradient that the step reads is incomplete, since a backward pass failed "
-               "half-way; call zero_grad() and repeat the passes that were to be "
-               "accumulated");
+               "half-way; call zero_grad() and repeat the passes that were to be accumulated");
       fed.push_back(extra.tensor);
     }
     if (traced.draws > 0) fed.push_back(draws_of(traced));

@@ -172,11 +172,10 @@ void Tracer::require_none_left() const {
       for (const Node::Source& source : node->inputs) ++known[source.producer.get()];
   for (const Ref<Node>& node : traced_->graph->nodes())
     if (node->references() > known[node.get()])
-      throw Error(message(node->op->name,
-                          "a tensor made by a compiled step is still held outside of it, where "
-                          "it has no value: return it from the function; to change a tensor of "
-                          "the program, assign() to it",
-                          node->site));
+      refuse(node->op->name,
+             "a tensor made by a compiled step is still held outside of it, where it has no value: "
+             "return it from the function; to change a tensor of the program, assign() to it",
+             node->site);
 }
 
 bool is_traced() noexcept { return tape_mode().trace != nullptr; }

@@ -121,10 +121,10 @@ void Executable::check(const SessionVariables& variables) {
   for (const Node* node : program_.captured) {
     const Device& where = captured_storage(*node).device();
     if (&where.runtime() != &runtime_ && !runtime_.is_simulated())
-      throw Error(message("run",
-                          "the graph captured a tensor on " + where.name() +
-                              " and the session runs on " + runtime_.name(),
-                          node->site));
+      refuse("run",
+             "the graph captured a tensor on " + where.name() + " and the session runs on " +
+                 runtime_.name(),
+             node->site);
   }
 }
 

@@ -29,8 +29,7 @@ std::int64_t rows_of(const FedShapes& shapes) {
     if (!is_open(fed) || fed.shape.rank() == 0) continue;
     if (first && first->shape[0] != fed.shape[0])
       detail::refuse(kWhat,
-                     "a batch is cut along the leading axis that its feeds share, and these "
-                     "have " +
+                     "a batch is cut along the leading axis that its feeds share, and these have " +
                          first->shape.to_string() + " and " + fed.shape.to_string());
     if (!first) first = &fed;
   }
@@ -63,9 +62,9 @@ void require_divisible(const GraphState& graph, const Tensors& fetches, const Fe
     below.pop_back();
     const int place = rows.place[draft.output_of(source)];
     if (place == detail::kSum)
-      detail::refuse(kWhat, "the loss is a sum over rows" + detail::at(source.producer->site) +
-                                "; micro-batches have the whole batch's update only where it is a "
-                                "mean");
+      detail::refuse(kWhat,
+                     "the loss is a sum over rows" + detail::at(source.producer->site) +
+                         "; micro-batches have the whole batch's update only where it is a mean");
     if (place == detail::kNoRows && source.producer->op->updates.empty() &&
         draft.specs[draft.output_of(source)].shape.rank() == 0)
       below.insert(below.end(), source.producer->inputs.begin(), source.producer->inputs.end());

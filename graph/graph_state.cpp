@@ -13,8 +13,8 @@
 namespace ebb {
 
 using detail::make_ref;
-using detail::message;
 using detail::Ref;
+using detail::refuse;
 using detail::TensorImpl;
 
 constinit const OpDef placeholder_op = {.name = "placeholder", .infer = nullptr, .is_source = true};
@@ -54,10 +54,10 @@ class GraphState::Extending {
   Extending(GraphState& graph, const char* what, CallSite site) : graph_(graph) {
     int nobody = 0;
     if (!graph.users_.compare_exchange_strong(nobody, -1, std::memory_order_acquire))
-      throw Error(message(what,
-                          nobody > 0 ? "a graph cannot be extended while a session runs it"
-                                     : "a graph cannot be extended by two threads at once",
-                          site));
+      refuse(what,
+             nobody > 0 ? "a graph cannot be extended while a session runs it"
+                        : "a graph cannot be extended by two threads at once",
+             site);
   }
   ~Extending() { graph_.users_.store(0, std::memory_order_release); }
   Extending(const Extending&) = delete;
@@ -93,16 +93,16 @@ Tensor GraphState::add_input(const OpDef& op, const Spec& spec, std::string_view
 }
 
 Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite site) {
-  if (name.empty()) throw Error(message("placeholder", "needs a name", site));
+  if (name.empty()) refuse("placeholder", "needs a name", site);
   if (!spec.shape.is_countable())
-    throw ShapeError(message("placeholder", detail::too_large(spec.shape), site));
+    refuse<ShapeError>("placeholder", detail::too_large(spec.shape), site);
   const Extending extending(*this, "placeholder", site);
   const auto at = placeholders_.find(std::string(name));
   if (at != placeholders_.end())
-    throw Error(message("placeholder",
-                        "the name '" + std::string(name) + "' is taken by the placeholder at " +
-                            at->second->site.file + ":" + std::to_string(at->second->site.line),
-                        site));
+    refuse("placeholder",
+           "the name '" + std::string(name) + "' is taken by the placeholder at " +
+               at->second->site.file + ":" + std::to_string(at->second->site.line),
+           site);
   Tensor tensor = add_input(placeholder_op, spec, name, {}, site);
   placeholders_.emplace(name, tensor.impl()->node.get());
   return tensor;
@@ -123,10 +123,10 @@ Tensor GraphState::draw(CallSite site) {
     // it.
     detail::Generator& generator = detail::generator();
     if (generator.key != first_draw_.key)
-      throw Error(message("draw",
-                          "set_seed() within a compiled step would restart the draws only where it "
-                          "is traced; call it outside",
-                          site));
+      refuse("draw",
+             "set_seed() within a compiled step would restart the draws only where it is traced; "
+             "call it outside",
+             site);
     const auto number = static_cast<std::int64_t>(generator.counter++ - first_draw_.counter);
     return reshape({slice({draws_, site}, number, number + 1), site}, spec.shape);
   }
@@ -157,16 +157,16 @@ Tensor GraphState::constant(const Tensor& concrete, const char* what, CallSite s
 
 Node::Source GraphState::captured_source(const Tensor& tensor, const char* what, CallSite site) {
   const TensorImpl& impl = *tensor.impl();
-  if (!impl.storage) throw Error(message(what, "an input has no values to be captured", site));
+  if (!impl.storage) refuse(what, "an input has no values to be captured", site);
   if (detail::Trace* const trace = detail::tape_mode().trace)
     trace->require_device(impl.storage->device(), what, site);
   if (impl.lost_history && detail::tape_mode().records) detail::refuse_lost_history(what, site);
   if (impl.node && !impl.node->op->is_source)
-    throw Error(message(what,
-                        "a concrete result of " + std::string(impl.node->op->name) +
-                            " with a history would freeze if this graph captured it; detach() it, "
-                            "or compute it inside the graph",
-                        site));
+    refuse(what,
+           "a concrete result of " + std::string(impl.node->op->name) +
+               " with a history would freeze if this graph captured it; detach() it, or compute it "
+               "inside the graph",
+           site);
   const auto found = captured_.find(&impl);
   Node* known = found == captured_.end() ? nullptr : found->second;
   if (!known) {
@@ -194,7 +194,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   for (const Input& input : inputs) {
     const TensorImpl& impl = *input.tensor->impl();
     if (impl.recorder && impl.recorder.get() != this)
-      throw Error(message(op.name, "inputs are tensors of two graphs", site));
+      refuse(op.name, "inputs are tensors of two graphs", site);
     in.push_back(impl.spec);
   }
   Specs out;
@@ -224,10 +224,10 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
     if (!op.updates.has(i)) continue;
     const detail::Root root = detail::root_of(sources[i]);
     if (root.node->op == &placeholder_op)
-      throw Error(message(op.name,
-                          "the placeholder '" + root.node->extra->name +
-                              "' belongs to who feeds it and cannot be updated in place; copy() it",
-                          site));
+      refuse(op.name,
+             "the placeholder '" + root.node->extra->name +
+                 "' belongs to who feeds it and cannot be updated in place; copy() it",
+             site);
     if (root.node->op == &captured_op)
       detail::require_writable(*root.node->extra->tensor.impl()->storage, op.name, site);
     sources[i].version = detail::newest_version(root);  // the update makes the next version

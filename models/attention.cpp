@@ -106,12 +106,12 @@ CachedAttention MultiHeadAttention::operator()(const Tensor& x, AttentionCache c
   };
   if (steps == kOpen || length == kOpen || !fits(cache.keys) || !fits(cache.values) ||
       position.rank() != 0)
-    ebb::detail::refuse<ShapeError>(
-        kName,
-        "takes a cache [batch, heads, length, features / heads] and a position [], no open length; "
-        "x is " +
-            x.to_string() + ", the keys are " + cache.keys.to_string() + ", the values are " +
-            cache.values.to_string() + ", the position is " + position.to_string());
+    ebb::detail::refuse<ShapeError>(kName,
+                                    "takes a cache [batch, heads, length, features / heads] and a "
+                                    "position [], no open length; x is " +
+                                        x.to_string() + ", the keys are " + cache.keys.to_string() +
+                                        ", the values are " + cache.values.to_string() +
+                                        ", the position is " + position.to_string());
   const auto count_to = [&](std::int64_t end) {
     return cumsum(broadcast_to(fill_like(position, 1), {end}), 0, {.exclusive = true});
   };

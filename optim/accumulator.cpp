@@ -49,9 +49,9 @@ Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& paramet
 // accumulates, so all of them must have the same targets.
 Targets with_accumulated(const Targets& below, bool in_graph, const Targets& known) {
   if (in_graph && !known.empty() && known != below)
-    fail("minimize",
-         "the loss depends on other parameters than an earlier micro-step of this "
-         "accumulator in the graph; give one of their optimizers a .name");
+    refuse("minimize",
+           "the loss depends on other parameters than an earlier micro-step of this accumulator in "
+           "the graph; give one of their optimizers a .name");
   Targets all;
   std::set_union(below.begin(), below.end(), known.begin(), known.end(), std::back_inserter(all));
   return all;
@@ -168,8 +168,8 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
   }
   if (!any) fail_for_frozen("minimize", parameter, loss);
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
-    fail("minimize", "the number of samples, " + samples.to_string() +
-                         ", does not belong to the loss, " + loss.to_string());
+    refuse("minimize", "the number of samples, " + samples.to_string() +
+                           ", does not belong to the loss, " + loss.to_string());
   const bool in_graph = groups.front().parameters.is_symbolic();
   Parts parts;
   for (std::size_t i = 0; i < below.size(); ++i) {
@@ -214,11 +214,11 @@ Tensor flush_accumulated(const std::vector<ParameterGroup>& groups, const char* 
     any_frozen |= !its.frozen.empty();
   }
   if (!any && any_frozen)
-    fail("flush", std::string("every ") + parameter +
-                      " with an accumulated gradient is frozen by set_trainable(false); what they "
-                      "have accumulated is still there");
+    refuse("flush", std::string("every ") + parameter +
+                        " with an accumulated gradient is frozen by set_trainable(false); what "
+                        "they have accumulated is still there");
   if (!any)
-    fail("flush", "nothing has been accumulated for these parameters; minimize() does that");
+    refuse("flush", "nothing has been accumulated for these parameters; minimize() does that");
   Parts parts;
   for (std::size_t i = 0; i < accumulated.size(); ++i) {
     Targets targets = accumulated[i].targets;
@@ -241,7 +241,7 @@ Tensor flush_accumulated(const std::vector<ParameterGroup>& groups, const char* 
 // Throws Error for an option out of range.
 void require_options(const AccumulatorOptions& options) {
   if (options.samples < 1)
-    fail("accumulator", "samples = " + std::to_string(options.samples) + " is below 1");
+    refuse("accumulator", "samples = " + std::to_string(options.samples) + " is below 1");
   require_state_dtype("accumulator", "sum_dtype", options.sum_dtype);
 }
 
@@ -269,7 +269,7 @@ GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,
                                    const AccumulatorOptions& options, CallSite site)
     : groups_(std::move(groups)), options_(options) {
   const ebb::detail::CallSiteScope at(site);
-  if (groups_.empty()) fail("accumulator", "takes one group of parameters or more");
+  if (groups_.empty()) refuse("accumulator", "takes one group of parameters or more");
   require_options(options);
 }
 

@@ -35,7 +35,7 @@ MovingAverage::MovingAverage(const Parameters& parameters, const AverageOptions&
   const ebb::detail::CallScope at(site);
   require_fraction("moving_average", "decay", options.decay);
   const std::vector<Parameters::Entry> entries = parameters.entries();
-  if (entries.empty()) fail("moving_average", "there are no parameters; make the model first");
+  if (entries.empty()) refuse("moving_average", "there are no parameters; make the model first");
   updates_ = parameters.state(options.name + ".updates", {}, initializers::zeros(), DType::i64);
   for (const auto& [name, parameter] : entries) {
     const std::string below = name.substr(parameters.prefix().size());
@@ -63,8 +63,8 @@ Tensor MovingAverage::update(CallSite site) const {
 Tensor MovingAverage::swap(CallSite site) const {
   const ebb::detail::CallScope at(site);
   if (is_half(parameters_.dtype()))
-    fail("swap", std::string("would round the averages to ") + name(parameters_.dtype()) +
-                     "; copy_to() the parameters of a second model");
+    refuse("swap", std::string("would round the averages to ") + name(parameters_.dtype()) +
+                       "; copy_to() the parameters of a second model");
   const auto untracked = no_history();
   const Tensor ready = ebb::detail::at_least(updates_, 1);
   Tensors before;  // all memory first
@@ -87,8 +87,8 @@ Tensor MovingAverage::copy_to(const Parameters& other, CallSite site) const {
   for (const Pair& pair : pairs_) {
     targets.push_back(other[NameAt(pair.name, site)]);
     if (!(targets.back().shape() == pair.average.shape()))
-      fail("copy_to", "'" + other.prefix() + pair.name + "' is " + targets.back().to_string() +
-                          ", but its average " + pair.average.to_string());
+      refuse("copy_to", "'" + other.prefix() + pair.name + "' is " + targets.back().to_string() +
+                            ", but its average " + pair.average.to_string());
     values.push_back(cast(pair.average, targets.back().dtype()));
   }
   std::vector<Tensor> updates;

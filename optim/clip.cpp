@@ -19,12 +19,12 @@ namespace {
 
 void check(const char* what, const Tensors& gradients, double limit) {
   if (!(std::isfinite(limit) && limit > 0))
-    fail(what, "takes a limit that is finite and above 0, not " + std::to_string(limit));
+    refuse(what, "takes a limit that is finite and above 0, not " + std::to_string(limit));
   for (const Tensor& gradient : gradients)
     if (gradient.defined() && !is_floating(gradient.dtype()))
-      fail(what, "takes floating gradients, not " + gradient.to_string());
+      refuse(what, "takes floating gradients, not " + gradient.to_string());
   if (std::none_of(gradients.begin(), gradients.end(), [](auto& g) { return g.defined(); }))
-    fail(what, "no gradient is defined");
+    refuse(what, "no gradient is defined");
 }
 
 Tensor square_sum(const Tensor& gradient) {

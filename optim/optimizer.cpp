@@ -21,7 +21,7 @@ namespace {
 // Refuses names that would make slot names like "hidden.weight/head.adam:slow.velocity" ambiguous.
 void require_plain(const char* what, const std::string& name) {
   if (name.find_first_of("/.:") != std::string::npos)
-    fail("optimizer", "\"" + name + "\" cannot name " + what + ": it has a '/', '.' or ':'");
+    refuse("optimizer", "\"" + name + "\" cannot name " + what + ": it has a '/', '.' or ':'");
 }
 
 // Throws unless `gradient` has the parameter's dtype, shape and device.
@@ -32,17 +32,16 @@ void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
                     (parameter.is_symbolic() || ebb::detail::tape_mode().trace ||
                      (!gradient.is_symbolic() && gradient.device() == parameter.device()));
   if (!fits)
-    fail("apply", gradient.to_string() + " is no gradient of '" + entry.name + "', which is " +
-                      parameter.to_string());
+    refuse("apply", gradient.to_string() + " is no gradient of '" + entry.name + "', which is " +
+                        parameter.to_string());
 }
 
 // Throws where a backward pass that failed has left a partial .grad() behind.
 void refuse_partial(const char* what, const Parameters::Entry& entry) {
   if (ebb::detail::has_partial_gradient(entry.tensor))
-    fail(what,
-         "the gradient of '" + entry.name +
-             "' is incomplete, since a backward pass failed half-way; call zero_grad() and repeat "
-             "the passes that were to be accumulated");
+    refuse(what, "the gradient of '" + entry.name +
+                     "' is incomplete, since a backward pass failed half-way; call zero_grad() and "
+                     "repeat the passes that were to be accumulated");
 }
 
 // Whether `gradient` is the .grad() of this parameter, or a view of it. A compiled step refuses
@@ -100,20 +99,20 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
       name_(std::move(name)),
       clip_(clip) {
   const ebb::detail::CallSiteScope at(site);
-  if (!rule_) fail("optimizer", "takes a rule, not a null pointer");
-  if (!rule_->name() || *rule_->name() == '\0') fail("optimizer", "a rule needs a name");
+  if (!rule_) refuse("optimizer", "takes a rule, not a null pointer");
+  if (!rule_->name() || *rule_->name() == '\0') refuse("optimizer", "a rule needs a name");
   require_plain("a rule", rule_->name());
   require_plain("an optimizer", name_);
   for (const std::string slot : rule_->slots()) {
     require_plain("a slot", slot);
     if (slot.empty() || slot == "accumulated")
-      fail("optimizer", "\"" + slot + "\" cannot name a slot");
+      refuse("optimizer", "\"" + slot + "\" cannot name a slot");
   }
   require_not_negative("clip", "value", clip.value);
   require_not_negative("clip", "norm", clip.norm);
   require_not_negative("clip", "global_norm", clip.global_norm);
   if ((clip.value > 0) + (clip.norm > 0) + (clip.global_norm > 0) > 1)
-    fail("clip", "takes one of value, norm and global_norm");
+    refuse("clip", "takes one of value, norm and global_norm");
 }
 
 Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
@@ -123,7 +122,7 @@ Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, Cal
 
 Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups, CallSite site) {
   const ebb::detail::CallScope at(site);
-  if (groups.empty()) fail("minimize", "takes one group of parameters or more");
+  if (groups.empty()) refuse("minimize", "takes one group of parameters or more");
   return minimize_groups(loss, groups, "parameter of the groups");
 }
 
@@ -133,8 +132,8 @@ Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallS
   const Tensors gradients = from;
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
-    fail("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +
-                      " parameters, not " + std::to_string(gradients.size()));
+    refuse("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +
+                        " parameters, not " + std::to_string(gradients.size()));
   Targets targets;
   WrittenMemory written;
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -145,7 +144,7 @@ Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallS
     written.add(entries[i].tensor);
   }
   if (targets.empty())
-    fail("apply", "no gradient is defined (those of frozen parameters do not count)");
+    refuse("apply", "no gradient is defined (those of frozen parameters do not count)");
   // A gradient may be a parameter itself, which this step is about to change.
   Tensors given;
   for (const std::size_t i : targets)
@@ -163,7 +162,7 @@ Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallS
 void Optimizer::step(const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
   if (parameters.is_symbolic())
-    fail("step", "a graph's parameters have no .grad(); use minimize(), and fetch its result");
+    refuse("step", "a graph's parameters have no .grad(); use minimize(), and fetch its result");
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
   Tensors gradients;
@@ -175,8 +174,9 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
     gradients.push_back(gradient);
   }
   if (targets.empty())
-    fail("step",
-         "no parameter has a gradient (frozen ones do not count); call backward() on a loss first");
+    refuse(
+        "step",
+        "no parameter has a gradient (frozen ones do not count); call backward() on a loss first");
   OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   commit([&] { return step.queue(gradients); });

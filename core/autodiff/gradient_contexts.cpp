@@ -70,12 +70,12 @@ Tensor TapeGradient::rebuild(const Spec& spec, const Kept& kept, const Ref<Node>
                              std::uint32_t output, const char* which) const {
   if (!kept) return shape_only(spec);
   if (!kept.is_current())
-    throw Error(message(node_.op->name,
-                        std::string("the backward pass needs ") + which + ", a " +
-                            spec.to_string() + ", at version " + std::to_string(kept.version()) +
-                            ", but it has been updated in place and is at version " +
-                            std::to_string(kept.storage()->version()),
-                        node_.site));
+    refuse(node_.op->name,
+           std::string("the backward pass needs ") + which + ", a " + spec.to_string() +
+               ", at version " + std::to_string(kept.version()) +
+               ", but it has been updated in place and is at version " +
+               std::to_string(kept.storage()->version()),
+           node_.site);
   Tensor tensor = make_concrete(spec, kept.storage(), kept.offset());
   tensor.impl()->tie(producer, output);
   tensor.impl()->is_detached = !producer;

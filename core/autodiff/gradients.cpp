@@ -18,7 +18,6 @@
 
 namespace ebb {
 
-using detail::message;
 using detail::Ref;
 
 namespace {
@@ -190,12 +189,10 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
 
 namespace {
 // In both modes a result of gradients() is a constant to further ones unless told otherwise.
-Error no_history(const char* what, CallSite site) {
-  return Error(
-      message(what,
-              "the output has no history: it depends on nothing that has one, was computed "
-              "under NoGrad, or of a gradient made without {.create_graph = true}",
-              site));
+[[noreturn]] void refuse_without_history(const char* what) {
+  detail::refuse(what,
+                 "the output has no history: it depends on nothing that has one, was computed "
+                 "under NoGrad, or of a gradient made without {.create_graph = true}");
 }
 }  // namespace
 
@@ -214,20 +211,20 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
     if (Trace* const trace = tape_mode().trace) input = trace->symbolic(input, what, site);
     if (input.is_symbolic() != output.is_symbolic())
       detail::refuse(what,
-                     "mixes concrete and symbolic tensors; in a graph, take them with respect "
-                     "to a tensor of the graph");
+                     "mixes concrete and symbolic tensors; in a graph, take them with respect to a "
+                     "tensor of the graph");
     if (!(input.impl()->recorder == output.impl()->recorder))
       detail::refuse(what, "mixes tensors of two graphs");
     targets.push_back(edge_of(input));
   }
-  if (!output.impl()->node) throw no_history(what, site);
+  if (!output.impl()->node) refuse_without_history(what);
   const Tensor dy = one_like(output, what, site);
   Tensors result = reverse(
       {&output, 1}, {&dy, 1}, targets,
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
   const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
   if (output.is_symbolic() && std::ranges::all_of(result, undefined) && !reaches_source(output))
-    throw no_history(what, site);
+    refuse_without_history(what);
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;
   for (std::size_t i = 0; i < result.size(); ++i) {

@@ -12,7 +12,7 @@ namespace ebb {
 
 using detail::Edge;
 using detail::EdgeCollector;
-using detail::message;
+using detail::refuse;
 using detail::TapeMode;
 using detail::TapeModeScope;
 
@@ -39,9 +39,8 @@ void EdgeCollector::note(const Tensor& tensor, bool carries_gradient) {
 
 void EdgeCollector::enter(Recorder& graph, CallSite site) {
   if (!found_.empty())
-    throw Error(message("recompute",
-                        "the function reads tensors with an eager history before those of a graph",
-                        site));
+    refuse("recompute", "the function reads tensors with an eager history before those of a graph",
+           site);
   graph.begin_recompute();
   graph_ = Ref<Recorder>(&graph);
   tape_mode().records = true;
@@ -58,14 +57,14 @@ Tensors recompute_gradient(const GradientContext& g) {
   const auto& record = detail::record_of(g.node());
   for (const detail::Kept& capture : record.kept_captures)
     if (!capture.is_current())
-      throw Error(message("recompute",
-                          "the backward pass has to compute again, but a tensor of " +
-                              std::to_string(capture.storage()->bytes()) +
-                              " bytes that the function reads was at version " +
-                              std::to_string(capture.version()) +
-                              ", has been updated in place and is at version " +
-                              std::to_string(capture.storage()->version()),
-                          g.site()));
+      refuse("recompute",
+             "the backward pass has to compute again, but a tensor of " +
+                 std::to_string(capture.storage()->bytes()) +
+                 " bytes that the function reads was at version " +
+                 std::to_string(capture.version()) +
+                 ", has been updated in place and is at version " +
+                 std::to_string(capture.storage()->version()),
+             g.site());
   Tensors roots, dys;
   {
     TapeMode mode;
@@ -121,7 +120,7 @@ class RegionScope {
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& given,
                   CallSite site) {
   const Tensors inputs = given;  // `function` may drop the caller's handles
-  if (!function) throw Error(message("recompute", "the function is empty", site));
+  if (!function) refuse("recompute", "the function is empty", site);
   const detail::GeneratorTrial trial;
   for (const Tensor& input : inputs) {
     if (!input.is_symbolic()) continue;
@@ -180,7 +179,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
 
 Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input,
                  CallSite site) {
-  if (!function) throw Error(message("recompute", "the function is empty", site));
+  if (!function) refuse("recompute", "the function is empty", site);
   return recompute([function = std::move(function)](
                        const Tensors& inputs) -> Tensors { return {function(inputs[0])}; },
                    Tensors{input}, site)[0];

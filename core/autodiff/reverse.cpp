@@ -21,11 +21,10 @@
 namespace ebb::detail {
 
 void refuse_lost_history(const char* what, CallSite site) {
-  throw Error(message(what,
-                      "an input was computed from a result of a compiled step, which has no "
-                      "history, so that its gradient would be lost; compute the loss inside the "
-                      "step, or detach() the result",
-                      site));
+  refuse(what,
+         "an input was computed from a result of a compiled step, which has no history, so that "
+         "its gradient would be lost; compute the loss inside the step, or detach() the result",
+         site);
 }
 
 namespace {
@@ -107,10 +106,10 @@ class Reverse {
       Ref<Node> node = std::move(open.back());
       open.pop_back();
       if (node->released)
-        throw Error(message("backward",
-                            "the tape below this tensor was freed by an earlier backward pass; "
-                            "pass {.retain_graph = true} to that one to keep it",
-                            options_.site));
+        refuse("backward",
+               "the tape below this tensor was freed by an earlier backward pass; pass "
+               "{.retain_graph = true} to that one to keep it",
+               options_.site);
       State& state = states_[node.get()];
       if (into_leaves_ && node->op == &leaf_op) state.is_target = true;
       if (!is_border(*node)) {
@@ -174,14 +173,13 @@ class Reverse {
   void require_constant(const Node::Source& source, const Node& reader) {
     for (const Node* update : updates_of(root_of(source)).first(source.version))
       if (value_leads(*update))
-        throw Error(message(
-            reader.op->name,
-            "a tensor that the graph has captured, a " +
-                source.producer->outputs[source.output].to_string() +
-                ", has been updated with what a gradient is taken of, which would be lost: what is "
-                "captured keeps its values from run to run; begin with fill_like() of a tensor of "
-                "the graph, or detach() the value",
-            update->site));
+        refuse(reader.op->name,
+               "a tensor that the graph has captured, a " +
+                   source.producer->outputs[source.output].to_string() +
+                   ", has been updated with what a gradient is taken of, which would be lost: what "
+                   "is captured keeps its values from run to run; begin with fill_like() of a "
+                   "tensor of the graph, or detach() the value",
+               update->site);
   }
 
   static bool is_detached(const Node* node) {
@@ -200,9 +198,8 @@ class Reverse {
       leads =
           leads || (states_[update].leads && (!detached || target_of(update->inputs[0]) == target));
     if (leads)
-      throw Error(message(reader.op->name,
-                          updated_through_another_view(source.producer->outputs[source.output]),
-                          reader.site));
+      refuse(reader.op->name, updated_through_another_view(source.producer->outputs[source.output]),
+             reader.site);
   }
 
   void arrive(Node* node, std::uint32_t output, Tensor dy) {
@@ -249,20 +246,20 @@ class Reverse {
   // Checks the result of a gradient rule: a user's rule may return anything.
   void check_gradients(const Node& node, const State& state, const Tensors& dxs) const {
     if (dxs.size() != node.inputs.size())
-      throw Error(message(node.op->name,
-                          "its gradient rule gives " + std::to_string(dxs.size()) +
-                              " gradients for " + std::to_string(node.inputs.size()) + " inputs",
-                          node.site));
+      refuse(node.op->name,
+             "its gradient rule gives " + std::to_string(dxs.size()) + " gradients for " +
+                 std::to_string(node.inputs.size()) + " inputs",
+             node.site);
     for (std::size_t i = 0; i < dxs.size(); ++i) {
       if (!dxs[i].defined() || !state.wants.has(i)) continue;
       const Spec& got = dxs[i].impl()->spec;
       const Spec& input = clones_ ? node.inputs[i].producer->outputs[node.inputs[i].output]
                                   : record_of(node).kept_inputs[i].spec;
       if (got.dtype == input.dtype && may_equal(got.shape, input.shape)) continue;
-      throw Error(message(node.op->name,
-                          "its gradient rule gives " + got.to_string() + " for input " +
-                              std::to_string(i) + ", which is " + input.to_string(),
-                          node.site));
+      refuse(node.op->name,
+             "its gradient rule gives " + got.to_string() + " for input " + std::to_string(i) +
+                 ", which is " + input.to_string(),
+             node.site);
     }
   }
 
@@ -281,7 +278,7 @@ class Reverse {
         throw NotANumber(std::string(error.what()) + ", in the gradient of " + node.op->name);
       }
     if (node.op->compose) return through_composed(node, context);
-    throw NotDifferentiable(message(node.op->name, "has no derivative", node.site));
+    refuse<NotDifferentiable>(node.op->name, "has no derivative", node.site);
   }
 
   // Differentiates a fused operator through its composed form, with this node's inputs as border.

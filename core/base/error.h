@@ -45,11 +45,11 @@ inline std::string at(CallSite site) {
 // "[matmul] what is wrong (file.cpp:12)": the form of every message about an operation.
 std::string message(const char* what, const std::string& text, CallSite site);
 
-// Throws an E that names the user's line of the surrounding CallSiteScope: "[run] what is wrong
-// (train.cpp:7)".
+// Throws an E that names this line, or the user's of the surrounding CallSiteScope: "[run] what is
+// wrong (train.cpp:7)".
 template <class E = Error>
-[[noreturn]] void refuse(const char* what, const std::string& text) {
-  throw E(message(what, text, entry()));
+[[noreturn]] void refuse(const char* what, const std::string& text, CallSite site = entry()) {
+  throw E(message(what, text, site));
 }
 // Throws FileError "text (train.cpp:7)"; the text begins with the file's name.
 [[noreturn]] void refuse_file(const std::string& text);

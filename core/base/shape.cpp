@@ -8,7 +8,7 @@ namespace ebb {
 namespace {
 // Names the line of the surrounding CallSiteScope; without one, the line of the dimensions.
 [[noreturn]] void refuse(const std::string& text, CallSite site = {}) {
-  throw ShapeError(detail::message("shape", text, site.resolved()));
+  detail::refuse<ShapeError>("shape", text, site.resolved());
 }
 }  // namespace
 

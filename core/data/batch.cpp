@@ -12,19 +12,18 @@ const Tensor& Batch::operator[](IndexAt field) const {
   if (field.index == 1 && target.defined()) return target;
   if (field.index >= 2 && field.index - 2 < static_cast<std::int64_t>(more.size()))
     return more[static_cast<std::size_t>(field.index - 2)];
-  throw Error(detail::message("Batch",
-                              "has fields 0 to " +
-                                  std::to_string(target.defined() ? more.size() + 1 : 0) +
-                                  ", and no " + std::to_string(field.index),
-                              field.site));
+  detail::refuse("Batch",
+                 "has fields 0 to " + std::to_string(target.defined() ? more.size() + 1 : 0) +
+                     ", and no " + std::to_string(field.index),
+                 field.site);
 }
 
 void detail::throw_more_fields(const Batch& batch, CallSite site) {
-  throw Error(message("Batch",
-                      "has " + std::to_string(batch.more.size() + 2) +
-                          " fields and comes apart in two only where it has no more; take "
-                          "batch[0], batch[1] and so on",
-                      site));
+  refuse("Batch",
+         "has " + std::to_string(batch.more.size() + 2) +
+             " fields and comes apart in two only where it has no more; take batch[0], batch[1] "
+             "and so on",
+         site);
 }
 
 std::vector<Batch> micro_batches(const Batch& batch, std::int64_t rows, CallSite site) {

@@ -160,7 +160,7 @@ std::string detail::describe(const Status& status) {
 namespace {
 void require(const Status& status, const char* what, const std::string& device) {
   if (status.ok()) return;
-  throw Error(detail::message(what, device + ": " + detail::describe(status), detail::entry()));
+  detail::refuse(what, device + ": " + detail::describe(status));
 }
 }  // namespace
 

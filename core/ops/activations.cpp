@@ -40,8 +40,7 @@ namespace {
 
 // The gradient is computed from the result, which must have the sign of x.
 void require_not_negative(const char* op, const char* what, double value, CallSite site) {
-  if (!(value >= 0))
-    throw Error(detail::message(op, std::string("takes ") + what + " of 0 or more", site));
+  if (!(value >= 0)) detail::refuse(op, std::string("takes ") + what + " of 0 or more", site);
 }
 
 // The gradient of a gradient op(dy, x): op itself for dy, dy times the second derivative for x.

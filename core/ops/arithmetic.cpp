@@ -15,7 +15,7 @@ namespace ebb {
 #include "ebb/core/ops/undefine_pointwise.inc"
 
 Tensor add(const ListOf<Tensor>& tensors, CallSite site) {
-  if (tensors.empty()) throw Error(detail::message("add", "takes at least one tensor", site));
+  if (tensors.empty()) detail::refuse("add", "takes at least one tensor", site);
   const Tensors held(tensors.begin(), tensors.end());
   Tensor all = detail::tensor_of(add_op.tensors, {held[0], site});
   for (std::size_t i = 1; i < held.size(); ++i) all = add({std::move(all), site}, {held[i], site});
@@ -28,12 +28,11 @@ void require_rebindable(const Tensor& x, const char* op, const char* updates, co
   const detail::TapeMode& mode = detail::tape_mode();
   if (!mode.no_grad || mode.tracing || !x.defined()) return;
   if (const Node* node = x.impl()->node.get(); !node || node->op != &leaf_op) return;
-  throw Error(detail::message(op,
-                              std::string("under NoGrad leaves this parameter, or leaf, as it is "
-                                          "and gives its name to another tensor:\n") +
-                                  updates + " changes the parameter, " + makes +
-                                  " makes another tensor",
-                              site));
+  detail::refuse(op,
+                 std::string("under NoGrad leaves this parameter, or leaf, as it is and gives its "
+                             "name to another tensor:\n") +
+                     updates + " changes the parameter, " + makes + " makes another tensor",
+                 site);
 }
 }  // namespace
 

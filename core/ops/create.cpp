@@ -17,7 +17,7 @@
 
 namespace ebb {
 
-using detail::message;
+using detail::refuse;
 
 namespace {
 
@@ -70,7 +70,7 @@ constexpr OpDef triangular(const char* name) {
 
 Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device, CallSite site) {
   if (shape.is_open())
-    throw ShapeError(message("full", "the shape " + shape.to_string() + " is open", site));
+    refuse<ShapeError>("full", "the shape " + shape.to_string() + " is open", site);
   return make(full_op, FullAttributes({value}, shape, dtype), device, site);
 }
 
@@ -80,7 +80,7 @@ Tensor Tensor::zeros(Shape shape, DType dtype, const Device& device, CallSite si
 }
 
 Tensor Tensor::clone(CallSite site) const {
-  if (!defined()) throw Error(message("clone", "takes a tensor, not " + to_string(), site));
+  if (!defined()) refuse("clone", "takes a tensor, not " + to_string(), site);
   const detail::CalledScope called("clone");
   return copy({*this, site});
 }
@@ -94,14 +94,14 @@ Tensor Tensor::to(const Device& device, CallSite site) && {
 Tensor Tensor::to(const Device& device, CallSite site) const& {
   detail::Trace* const trace = detail::tape_mode().trace;
   if (!defined() || (!impl_->storage && !trace))
-    throw Error(message("to", "takes a concrete tensor, not " + to_string(), site));
+    refuse("to", "takes a concrete tensor, not " + to_string(), site);
   const Device here = this->device();
   if (here == device) return *this;
   if (trace)
-    throw Error(message("to",
-                        "would move a tensor from " + here.name() + " to " + device.name() +
-                            " within a compiled step, which runs on one device",
-                        site));
+    refuse("to",
+           "would move a tensor from " + here.name() + " to " + device.name() +
+               " within a compiled step, which runs on one device",
+           site);
   if (here.is_simulated() && !device.is_simulated()) {  // values that a prediction gives, if any
     detail::require_readable(*impl_, "to", site);
     Tensor given = detail::allocate(impl_->spec, device, detail::tape_mode().category,
@@ -160,7 +160,7 @@ Tensor arange(double end, const ArangeOptions& options, CallSite site) {
 
 Tensor arange(double start, double end, const ArangeOptions& options, CallSite site) {
   const double step = options.step, steps = (end - start) / step;
-  const auto fail = [&](const std::string& why) { throw Error(message("arange", why, site)); };
+  const auto fail = [&](const std::string& why) { refuse("arange", why, site); };
   if (!std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step) || step == 0)
     fail("takes finite numbers and a step that is not 0, not " + text(start) + " to " + text(end) +
          " by " + text(step));
@@ -181,7 +181,7 @@ Tensor arange(double start, double end, const ArangeOptions& options, CallSite s
 
 Tensor linspace(double start, double end, std::int64_t count, const CreateOptions& options,
                 CallSite site) {
-  const auto fail = [&](const std::string& why) { throw Error(message("linspace", why, site)); };
+  const auto fail = [&](const std::string& why) { refuse("linspace", why, site); };
   if (!is_floating(options.dtype))
     fail(std::string("makes f32, f64, f16 or bf16, not ") + name(options.dtype));
   if (count < 0) fail("takes no count of " + std::to_string(count));
@@ -199,10 +199,10 @@ Tensor linspace(double start, double end, std::int64_t count, const CreateOption
 Tensor eye(std::int64_t rows, const EyeOptions& options, CallSite site) {
   const std::int64_t columns = options.columns.value_or(rows);
   if (rows < 0 || columns < 0)
-    throw ShapeError(message("eye",
-                             "takes no matrix of " + std::to_string(rows) + " rows and " +
-                                 std::to_string(columns) + " columns",
-                             site));
+    refuse<ShapeError>("eye",
+                       "takes no matrix of " + std::to_string(rows) + " rows and " +
+                           std::to_string(columns) + " columns",
+                       site);
   return make(
       eye_op,
       EyeAttributes{rows, columns, options.diagonal, static_cast<std::int64_t>(options.dtype)},

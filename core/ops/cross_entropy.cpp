@@ -196,7 +196,7 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
   const CallSite site = scores.site();
   const Tensor &x = detail::tensor_of(op, scores), &y = detail::tensor_of(op, labels);
   const auto require = [&](bool condition, const char* text) {
-    if (!condition) throw Error(detail::message(op.name, text, site));
+    if (!condition) detail::refuse(op.name, text, site);
   };
   require(how.label_smoothing >= 0 && how.label_smoothing <= 1,
           "takes a label smoothing in [0, 1]");

@@ -71,7 +71,7 @@ Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> 
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const functors::Bounds bounds{low.value_or(-kInfinity), high.value_or(kInfinity)};
   if (std::isnan(bounds.low) || std::isnan(bounds.high))
-    throw Error(detail::message("clamp", "a bound is NaN", x.site()));
+    detail::refuse("clamp", "a bound is NaN", x.site());
   if (!x.is_number() && x.tensor().defined() && !is_floating(x.tensor().dtype()))
     return clamp_integers(x, low, high);
   return detail::apply_to(clamp_op, x, bounds);

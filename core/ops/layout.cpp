@@ -186,8 +186,7 @@ constinit const OpDef permute_op{
     .cuda = {cuda::permute}};
 
 Tensor concat(const ListOf<Tensor>& tensors, int axis, CallSite site) {
-  if (tensors.empty())
-    throw Error(detail::message(concat_op.name, "takes at least one tensor", site));
+  if (tensors.empty()) detail::refuse(concat_op.name, "takes at least one tensor", site);
   axis = detail::axis_of(concat_op, axis, {tensors[0], site});
   const ManyInputs inputs(tensors.begin(), tensors.end());
   return apply_one(concat_op, inputs, ConcatAttributes{axis}, site);
@@ -200,14 +199,14 @@ Tensor stack(const ListOf<Tensor>& tensors, int axis, CallSite site) {
     rows.push_back(unsqueeze({tensor, site}, axis));
     if (tensor.dtype() != tensors[0].dtype() ||
         !detail::may_equal(tensor.shape(), tensors[0].shape()))
-      throw ShapeError(detail::message(
+      detail::refuse<ShapeError>(
           "stack",
           "takes tensors of one shape and dtype; input " + std::to_string(rows.size() - 1) +
               " is " + Spec{tensor.dtype(), tensor.shape()}.to_string() + ", the first " +
               Spec{tensors[0].dtype(), tensors[0].shape()}.to_string(),
-          site));
+          site);
   }
-  if (rows.empty()) throw Error(detail::message("stack", "takes at least one tensor", site));
+  if (rows.empty()) detail::refuse("stack", "takes at least one tensor", site);
   return concat(rows, axis, site);
 }
 

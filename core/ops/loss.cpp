@@ -37,8 +37,7 @@ Tensor pair_loss(const OpDef& op, const Operand& a, const Operand& b, LossReduct
 }
 
 void require_above_zero(const OpDef& op, const char* what, double value, CallSite site) {
-  if (!(value > 0))
-    throw Error(detail::message(op.name, std::string("takes a ") + what + " above 0", site));
+  if (!(value > 0)) detail::refuse(op.name, std::string("takes a ") + what + " above 0", site);
 }
 
 // The gradients of a function of a - b, of which da is given: db = -da.

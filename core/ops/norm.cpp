@@ -214,7 +214,7 @@ Tensors compose_inference(std::span<const Tensor> inputs, const Attributes& all,
 }
 
 void require(const OpDef& op, bool condition, const char* text, CallSite site) {
-  if (!condition) throw Error(detail::message(op.name, text, site));
+  if (!condition) detail::refuse(op.name, text, site);
 }
 
 // Operands: x, scale and shift, of which the last may be left out.

@@ -70,7 +70,7 @@ Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
     return NumberAndOperation{number, operation};
   };
   if (a.is_number() && b.is_number())
-    throw Error(message(op.tensors.name, "takes at least one tensor", a.site()));
+    refuse(op.tensors.name, "takes at least one tensor", a.site());
   if (a.is_number()) return apply_to(op.number_left, b, told({a.number(), NumberOperand::left}));
   if (b.is_number()) return apply_to(op.number_right, a, told({b.number(), NumberOperand::right}));
   if (op.common) {

@@ -14,7 +14,7 @@
 
 namespace ebb {
 
-using detail::message;
+using detail::refuse;
 
 namespace {
 
@@ -40,12 +40,12 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
               const Device& device, CallSite site) {
   const detail::CalledScope called(op.name);
   if (shape.is_open())
-    throw ShapeError(
-        message(op.name,
-                "takes no open shape " + shape.to_string() +
-                    (detail::tape_mode().tracing ? std::string("; ") + op.name + "_like does" : ""),
-                site));
-  if (!is_floating(dtype)) throw ShapeError(message(op.name, makes_floating(dtype), site));
+    refuse<ShapeError>(
+        op.name,
+        "takes no open shape " + shape.to_string() +
+            (detail::tape_mode().tracing ? std::string("; ") + op.name + "_like does" : ""),
+        site);
+  if (!is_floating(dtype)) refuse<ShapeError>(op.name, makes_floating(dtype), site);
   const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(device, site);
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
@@ -83,7 +83,7 @@ void infer_draw(Inference& inference) {
 // Throws Error for a probability outside [0, 1].
 void require_probability(double probability, CallSite site) {
   if (!(probability >= 0 && probability <= 1))
-    throw Error(message("bernoulli", "takes a probability in [0, 1]", site));
+    refuse("bernoulli", "takes a probability in [0, 1]", site);
 }
 
 double rounded(double x, DType dtype) {
@@ -105,28 +105,27 @@ RandomAttributes uniform_bounds(const char* what, double low, double high, DType
   const double width =
       dtype == DType::f64 ? bounds.b - bounds.a : rounded(bounds.b - bounds.a, DType::f32);
   if (!(std::isfinite(bounds.a) && std::isfinite(bounds.b) && std::isfinite(width) && low <= high))
-    throw Error(message(what,
-                        "takes finite bounds, the lower one first, not " + given() +
-                            (std::isfinite(high - low) && low <= high
-                                 ? std::string(", which are too far apart for ") + name(dtype)
-                                 : ""),
-                        site));
+    refuse(what,
+           "takes finite bounds, the lower one first, not " + given() +
+               (std::isfinite(high - low) && low <= high
+                    ? std::string(", which are too far apart for ") + name(dtype)
+                    : ""),
+           site);
   if (low < high && !(bounds.a < bounds.b))
-    throw Error(message(what,
-                        "takes bounds that differ in " + std::string(name(dtype)) + ", where " +
-                            given() + " both are " + std::to_string(bounds.a) +
-                            "; draw in f32 and cast() the result",
-                        site));
+    refuse(what,
+           "takes bounds that differ in " + std::string(name(dtype)) + ", where " + given() +
+               " both are " + std::to_string(bounds.a) + "; draw in f32 and cast() the result",
+           site);
   return bounds;
 }
 
 // Throws Error for a mean or deviation that is not finite or a deviation below 0.
 void require_normal(const char* what, double mean, double standard_deviation, CallSite site) {
   if (!(std::isfinite(mean) && std::isfinite(standard_deviation) && standard_deviation >= 0))
-    throw Error(message(what,
-                        "takes a finite mean and a finite standard deviation of 0 or more, not " +
-                            std::to_string(mean) + " and " + std::to_string(standard_deviation),
-                        site));
+    refuse(what,
+           "takes a finite mean and a finite standard deviation of 0 or more, not " +
+               std::to_string(mean) + " and " + std::to_string(standard_deviation),
+           site);
 }
 
 }  // namespace
@@ -139,19 +138,18 @@ Attributes detail::randint_attributes(std::int64_t low, std::int64_t high, const
                                       DType dtype, CallSite site) {
   const bool is_byte = dtype == DType::u8, is_int = dtype == DType::i32;
   if (!is_byte && !is_int && dtype != DType::i64)
-    throw ShapeError(
-        message("randint", std::string("makes i32, i64 or u8, not ") + name(dtype), site));
+    refuse<ShapeError>("randint", std::string("makes i32, i64 or u8, not ") + name(dtype), site);
   if (shape.is_open())
-    throw ShapeError(message("randint", "takes no open shape " + shape.to_string(), site));
+    refuse<ShapeError>("randint", "takes no open shape " + shape.to_string(), site);
   constexpr std::int64_t kInts = std::int64_t{1} << 31;
   const std::int64_t least = is_byte ? 0 : is_int ? -kInts : low;
   const std::int64_t end = is_byte ? 256 : is_int ? kInts : high;
   const auto count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   if (low >= high || low < least || high > end || count > std::uint64_t{1} << 32)
-    throw Error(message("randint",
-                        "takes up to 2^32 integers of " + std::string(name(dtype)) + ", not [" +
-                            std::to_string(low) + ", " + std::to_string(high) + ")",
-                        site));
+    refuse("randint",
+           "takes up to 2^32 integers of " + std::string(name(dtype)) + ", not [" +
+               std::to_string(low) + ", " + std::to_string(high) + ")",
+           site);
   return IntegerAttributes({.low = low, .count = count}, shape, dtype);
 }
 
@@ -166,10 +164,10 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
 
 Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSite site) {
   if (count < 0)
-    throw ShapeError(
-        message("permutation", "takes a count from 0 on, not " + std::to_string(count), site));
+    refuse<ShapeError>("permutation", "takes a count from 0 on, not " + std::to_string(count),
+                       site);
   if (count > kMaxElements)
-    throw ShapeError(message("permutation", detail::too_large(Shape{count}), site));
+    refuse<ShapeError>("permutation", detail::too_large(Shape{count}), site);
   constexpr std::int64_t kLower = std::int64_t{1} << 32;
   const detail::CallScope scope(site);
   const detail::CalledScope called("permutation");
@@ -219,13 +217,12 @@ Tensor categorical(const Operand& logits, double temperature) {
   const detail::CalledScope called("categorical");
   const CallSite site = logits.site();
   if (!(temperature >= 0 && std::isfinite(temperature)))
-    throw Error(message("categorical",
-                        "takes a temperature of 0 or more, not " + std::to_string(temperature),
-                        site));
+    refuse("categorical", "takes a temperature of 0 or more, not " + std::to_string(temperature),
+           site);
   const Tensor& given = detail::tensor_of(argmax_op, logits);
   if (!is_floating(given.dtype()))
-    throw ShapeError(message(
-        "categorical", std::string(detail::kTakesFloating) + ", not " + given.to_string(), site));
+    refuse<ShapeError>("categorical",
+                       std::string(detail::kTakesFloating) + ", not " + given.to_string(), site);
   const detail::CallScope scope(site);
   // No gradient passes, so nothing is kept for one.
   const detail::TapeModeScope mode(detail::without_history());
@@ -246,7 +243,7 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
   const detail::CalledScope called(dropout_op.name);
   const Tensor& tensor = detail::tensor_of(dropout_op, x);
   if (!(probability >= 0 && probability < 1))
-    throw Error(message("dropout", "takes a probability in [0, 1)", x.site()));
+    refuse("dropout", "takes a probability in [0, 1)", x.site());
   if (phase == Phase::inference || probability == 0) return x.take();
   const detail::GeneratorTrial trial;
   const detail::HeldOperand held(x);

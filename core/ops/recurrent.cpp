@@ -141,7 +141,7 @@ struct RecurrentCall {
 Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
   const detail::CalledScope called(op.name);
   const auto require = [&](bool condition, const std::string& text) {
-    if (!condition) throw Error(detail::message(op.name, text, x.site()));
+    if (!condition) detail::refuse(op.name, text, x.site());
   };
   const Tensor& first = tensor_of(op, x);
   require(!call.weights.empty(), "takes at least one layer");
@@ -261,7 +261,7 @@ constexpr OpDef backward(const char* name) {
 LstmResult lstm(const Operand& x, const ListOf<LstmWeights>& layers,
                 const LstmPassOptions& options) {
   if (options.hidden.defined() != options.cell.defined())
-    throw Error(detail::message("lstm", "takes both states or neither", x.site()));
+    detail::refuse("lstm", "takes both states or neither", x.site());
   Tensors states;
   if (options.hidden.defined()) states = {options.hidden, options.cell};
   Tensors outputs = recurrent(lstm_op, x,
@@ -291,7 +291,7 @@ LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const Lstm
   const detail::CallSiteScope scope(x.site());
   const LstmWeights weights{given.input, given.recurrent, bias_of(given)};
   if (state.hidden.defined() != state.cell.defined())
-    throw Error(detail::message("lstm_cell", "takes both states or neither", x.site()));
+    detail::refuse("lstm_cell", "takes both states or neither", x.site());
   const detail::CalledScope called =
       check_cell(lstm_cell_function, RecurrentCell::lstm, x, {&state.hidden, &state.cell}, weights);
   const LstmResult result = lstm(unsqueeze(x.tensor(), 1), {&weights, 1},

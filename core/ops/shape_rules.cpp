@@ -33,10 +33,9 @@ Shape shape_of(const char* function, std::initializer_list<std::int64_t> sizes, 
 }
 
 const Tensor& tensor_of(const OpDef& op, const Operand& operand) {
-  if (operand.is_number())
-    throw Error(message(op.name, "takes a tensor here, not a number", operand.site()));
+  if (operand.is_number()) refuse(op.name, "takes a tensor here, not a number", operand.site());
   if (!operand.tensor().defined())
-    throw Error(message(op.name, "an input is a tensor that holds nothing", operand.site()));
+    refuse(op.name, "an input is a tensor that holds nothing", operand.site());
   return operand.tensor();
 }
 

@@ -34,8 +34,8 @@ void infer_statistic(Inference& inference) {
 Tensor statistic(const OpDef& op, const Operand& x, const auto& options, Kind kind,
                  int correction = 0) {
   if (correction != 0 && correction != 1)
-    throw Error(detail::message(
-        op.name, "takes a correction of 0 or 1, not " + std::to_string(correction), x.site()));
+    detail::refuse(op.name, "takes a correction of 0 or 1, not " + std::to_string(correction),
+                   x.site());
   return detail::apply_to(
       op, x,
       StatisticAttributes{.axes = detail::mask_of(op, detail::asked_axes(op, options, x), x),
@@ -130,7 +130,7 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   if (options.p == 1) return statistic(norm1_op, x, options, Kind::norm1);
   if (options.p == 2) return statistic(norm2_op, x, options, Kind::norm2);
   if (options.p != std::numeric_limits<double>::infinity())
-    throw Error(detail::message(norm2_op.name, "takes a p of 1, 2 or infinity", x.site()));
+    detail::refuse(norm2_op.name, "takes a p of 1, 2 or infinity", x.site());
   const detail::CalledScope called(norm2_op.name);
   const Tensor all = detail::tensor_of(norm2_op, x);
   if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, x);

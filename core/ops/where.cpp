@@ -54,10 +54,9 @@ constexpr OpDef choice(const char* name, void (*infer)(Inference&), Tensors (*gr
 
 Tensor where(const Operand& condition, const Operand& a, const Operand& b) {
   if (a.is_number() && b.is_number())
-    throw Error(detail::message("where",
-                                "takes at least one tensor to choose from (cast() makes 1 and 0 of "
-                                "a condition)",
-                                condition.site()));
+    detail::refuse("where",
+                   "takes at least one tensor to choose from (cast() makes 1 and 0 of a condition)",
+                   condition.site());
   if (a.is_number())
     return detail::apply_to(where_op.number_left, {condition, b},
                             NumberOperand{a.number(), NumberOperand::left});

@@ -77,8 +77,7 @@ Resumable::Position loader_position(const safetensors::File& checkpoint, const s
     if (name.starts_with(kLoader)) position.emplace(name.substr(kLoader.size()), text);
   if (position.empty())
     refuse_file(file +
-                " has no loader's position: it was saved without one, not as save(file, "
-                "loader)");
+                " has no loader's position: it was saved without one, not as save(file, loader)");
   loader.check(position, file);
   return position;
 }

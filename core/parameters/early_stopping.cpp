@@ -64,9 +64,9 @@ EarlyStopping::Update EarlyStopping::update(double metric, const Parameters& par
                                             CallSite site) {
   const detail::CallSiteScope at(site);
   if (parameters.is_symbolic())
-    detail::refuse(kWhat,
-                   "a graph's values belong to its session: if (stopping.update(metric)) "
-                   "session.save(file)");
+    detail::refuse(
+        kWhat,
+        "a graph's values belong to its session: if (stopping.update(metric)) session.save(file)");
   detail::require_any(parameters, kWhat);
   if (!values_.empty()) check_same(parameters, kWhat);
   if (is_better(metric)) {
@@ -103,9 +103,8 @@ void EarlyStopping::restore(const Parameters& parameters, CallSite site) const {
   check_same(parameters, kWhat);
   if (parameters.device().is_simulated()) return;
   if (!has_values_)
-    detail::refuse<SimulatedRead>(kWhat,
-                                  "the best update was on a simulated device, which has no "
-                                  "values to restore");
+    detail::refuse<SimulatedRead>(
+        kWhat, "the best update was on a simulated device, which has no values to restore");
   const std::byte* from = bytes_.data();
   for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
     detail::write_state(impl, from);

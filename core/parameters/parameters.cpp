@@ -16,8 +16,8 @@ namespace ebb {
 
 using detail::in_double_quotes;
 using detail::is_slot;
-using detail::message;
 using detail::NamedTensors;
+using detail::refuse;
 
 void detail::write_state(const TensorImpl& impl, const std::byte* from) {
   Storage& storage = *impl.storage;
@@ -59,10 +59,9 @@ void Parameters::State::shrink(std::size_t parameter_count, std::size_t state_co
 
 void Parameters::State::require_concrete(const char* what) const {
   if (graph)
-    detail::refuse(
-        what,
-        "the parameters of a graph have no values: each Session has its own, and copies, "
-        "saves and restores them");
+    detail::refuse(what,
+                   "the parameters of a graph have no values: each Session has its own, and "
+                   "copies, saves and restores them");
 }
 
 void Parameters::State::require_values(const char* what) const {
@@ -131,9 +130,8 @@ Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, DType dtype, Call
 
 Parameters Parameters::scope(NameAt at) const {
   if (at.name.empty() || is_slot(at.name))
-    throw Error(message(
-        "scope", in_double_quotes(at.name) + " cannot name a scope: it is empty or has a '/'",
-        at.site));
+    refuse("scope", in_double_quotes(at.name) + " cannot name a scope: it is empty or has a '/'",
+           at.site);
   return Parameters(state_, prefix_ + std::string(at.name) + '.');
 }
 
@@ -218,12 +216,11 @@ Tensor Parameters::operator[](NameAt at) const {
   const std::string full = prefix_ + std::string(at.name);
   if (const Tensor* tensor = state_->find_value(full)) return *tensor;
   if (const Tensor* tensor = state_->slots.find(full)) return *tensor;
-  throw Error(
-      detail::message("parameters",
-                      "there is no " + in_double_quotes(full) + "; " +
-                          (prefix_.empty() ? "" : "below " + in_double_quotes(prefix_) + " ") +
-                          state_->names_below(prefix_, at.name),
-                      at.site));
+  detail::refuse("parameters",
+                 "there is no " + in_double_quotes(full) + "; " +
+                     (prefix_.empty() ? "" : "below " + in_double_quotes(prefix_) + " ") +
+                     state_->names_below(prefix_, at.name),
+                 at.site);
 }
 
 bool Parameters::contains(std::string_view name) const {

@@ -18,13 +18,12 @@ namespace {
 void check_slot(const std::string& name, const Spec& wanted, const Tensor& slot) {
   const Spec& spec = slot.impl()->spec;
   if (!(spec == wanted))
-    detail::refuse("slots",
-                   "the slot " + in_double_quotes(name) + " is " + spec.to_string() + ", but " +
-                       wanted.to_string() + " is wanted" +
-                       (spec.dtype == wanted.dtype
-                            ? ""
-                            : "; state is not converted: ask for the dtype that it has, or "
-                              "give the optimizer another name"));
+    detail::refuse("slots", "the slot " + in_double_quotes(name) + " is " + spec.to_string() +
+                                ", but " + wanted.to_string() + " is wanted" +
+                                (spec.dtype == wanted.dtype
+                                     ? ""
+                                     : "; state is not converted: ask for the dtype that it has, "
+                                       "or give the optimizer another name"));
 }
 
 Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device,

@@ -23,15 +23,12 @@ void require_updatable(const OpDef& op, Inputs inputs, CallSite site) {
     if (const auto& storage = inputs[i].tensor->impl()->storage)
       detail::require_writable(*storage, op.name, site);
     if (is_passing_copy(inputs[i]))
-      throw Error(detail::message(op.name,
-                                  "updates a copy and leaves x as it is: x[i], select, transpose, "
-                                  "index_select and slices of "
-                                  "inner axes copy. To change x: slice(x, begin, end) of the "
-                                  "leading axis is x's own memory, "
-                                  "x = where(..) and x = index_add(..) make another x. To change a "
-                                  "copy: clone() it, or give "
-                                  "it a name",
-                                  site));
+      detail::refuse(op.name,
+                     "updates a copy and leaves x as it is: x[i], select, transpose, index_select "
+                     "and slices of inner axes copy. To change x: slice(x, begin, end) of the "
+                     "leading axis is x's own memory, x = where(..) and x = index_add(..) make "
+                     "another x. To change a copy: clone() it, or give it a name",
+                     site);
   }
 }
 
@@ -44,7 +41,7 @@ Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, Call
   bool has_several = false;
   for (const Input& input : inputs) {
     if (!input.tensor || !input.tensor->defined())
-      throw Error(detail::message(op.name, "an input is a tensor that holds nothing", site));
+      detail::refuse(op.name, "an input is a tensor that holds nothing", site);
     const detail::TensorImpl& impl = *input.tensor->impl();
     if (!recorder) recorder = impl.recorder.get();
     const unsigned of_input = detail::layer_of(impl);

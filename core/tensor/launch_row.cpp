@@ -127,13 +127,13 @@ void LaunchRow::run(std::size_t& begun) {
     if (!launched.status.ok()) {
       const Update& failed = kept_.updates[begun];
       if (!launched.status.refused) ++begun;
-      throw Error(message(failed.op->name, describe(launched.status), failed.site));
+      refuse(failed.op->name, describe(launched.status), failed.site);
     }
     if (check == NanCheck::none) continue;
     const Update& last = kept_.updates[begun - 1];
     const std::string found =
         find_nan(launches[begun - 1].context, check, *runtime_, stream, last.site);
-    if (!found.empty()) throw NotANumber(message(last.op->name, found, last.site));
+    if (!found.empty()) refuse<NotANumber>(last.op->name, found, last.site);
   }
 }
 

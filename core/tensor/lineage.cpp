@@ -26,8 +26,7 @@ bool carries_gradient(const Node& node, std::size_t i) noexcept {
 
 std::string overlaps_target() {
   return "an input shares a part of the memory that is updated, which would be overwritten while "
-         "it "
-         "is read; copy() it first";
+         "it is read; copy() it first";
 }
 
 std::string updated_through_another_view(const Spec& spec) {

@@ -13,17 +13,16 @@ void Inference::fail(const std::string& text) const {
             : inputs.size() == 1 ? "; the input is "
                                  : "; inputs are ") +
            inputs[i].to_string();
-  throw ShapeError(detail::message(op.name, all, site));
+  detail::refuse<ShapeError>(op.name, all, site);
 }
 
 void detail::throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite site) {
   const bool is_uncompiled = runtime.profile().kernels == memory::Kernels::cuda && op.cuda.memory;
-  throw Error(message(
-      op.name,
-      "has no kernel for device " + runtime.name() +
-          (is_uncompiled ? ": nvcc has not compiled its file (ebb_add_custom_operators)" : "") +
-          (op.cpu.run ? "; on cpu, where Tensor::to moves its inputs, it has one" : ""),
-      site));
+  refuse(op.name,
+         "has no kernel for device " + runtime.name() +
+             (is_uncompiled ? ": nvcc has not compiled its file (ebb_add_custom_operators)" : "") +
+             (op.cpu.run ? "; on cpu, where Tensor::to moves its inputs, it has one" : ""),
+         site);
 }
 
 detail::Ref<Prepared> detail::prepare(const OpDef& op, const DeviceKernel& kernel,
@@ -39,13 +38,12 @@ detail::Ref<Prepared> detail::prepare(const OpDef& op, const DeviceKernel& kerne
 
 void detail::require_memory_rule(const OpDef& op, const DeviceKernel& kernel, CallSite site) {
   if (kernel.memory) return;
-  throw Error(message(op.name,
-                      "has an output of open size, but no memory rule that tells its reserve_bytes",
-                      site));
+  refuse(op.name, "has an output of open size, but no memory rule that tells its reserve_bytes",
+         site);
 }
 
 void detail::require_shape_rule(const OpDef& op, CallSite site) {
-  if (!op.infer) throw Error(message(op.name, "has no shape rule", site));
+  if (!op.infer) refuse(op.name, "has no shape rule", site);
 }
 
 }  // namespace ebb

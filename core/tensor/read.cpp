@@ -11,7 +11,7 @@
 namespace ebb {
 
 using detail::HostType;
-using detail::message;
+using detail::refuse;
 using detail::TensorImpl;
 
 namespace {
@@ -72,9 +72,8 @@ void require_convertible(const Spec& spec, HostType type, const char* what, Call
   if (converts) return;
   const std::string way =
       type.kind == HostType::boolean ? "x != 0 is of bool" : std::string(what) + "<float> reads it";
-  throw Error(message(
-      what, "gives no " + name_of(type) + " of a tensor of " + spec.to_string() + "; " + way,
-      site));
+  refuse(what, "gives no " + name_of(type) + " of a tensor of " + spec.to_string() + "; " + way,
+         site);
 }
 
 // Converts one value between memory of any alignment.
@@ -85,11 +84,10 @@ void convert_one(const std::byte* from, std::byte* to, const Spec& spec, const c
   std::memcpy(&value, from, sizeof(value));
   if constexpr (std::is_integral_v<To> && !std::is_same_v<From, bool>)
     if (!std::in_range<To>(value))
-      throw Error(message(what,
-                          std::to_string(value) + " is out of range of " +
-                              name_of(detail::host_type<To>()) + "; the tensor is " +
-                              spec.to_string(),
-                          site));
+      refuse(what,
+             std::to_string(value) + " is out of range of " + name_of(detail::host_type<To>()) +
+                 "; the tensor is " + spec.to_string(),
+             site);
   const To converted = convert<To>(value);
   std::memcpy(to, &converted, sizeof(converted));
 }
@@ -124,10 +122,10 @@ static std::shared_ptr<detail::Simulation> given_values(const TensorImpl& impl, 
   const Device& device = impl.storage->device();
   auto simulation = device.runtime().simulation();
   if (simulation && simulation->gives_values()) return simulation;
-  throw SimulatedRead(message(what,
-                              "a tensor of " + impl.spec.to_string() + " on " + device.name() +
-                                  " has no values: the device is simulated" + detail::kGiveValues,
-                              site));
+  refuse<SimulatedRead>(what,
+                        "a tensor of " + impl.spec.to_string() + " on " + device.name() +
+                            " has no values: the device is simulated" + detail::kGiveValues,
+                        site);
 }
 
 void detail::require_readable(const TensorImpl& impl, const char* what, CallSite site) {
@@ -147,11 +145,10 @@ const TensorImpl& Tensor::readable(HostType type, const char* what, CallSite sit
   const TensorImpl& impl = held(what, site);
   detail::refuse_while_tracing(what, site);
   if (impl.recorder)
-    throw Error(message(what,
-                        "a symbolic tensor has no value before a session runs it; fetch it with "
-                        "Session::run",
-                        site));
-  if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
+    refuse(what,
+           "a symbolic tensor has no value before a session runs it; fetch it with Session::run",
+           site);
+  if (!impl.storage) refuse(what, "only the shape of this tensor is known", site);
   require_convertible(impl.spec, type, what, site);
   detail::require_readable(impl, what, site);
   detail::require_whole(*impl.storage, what, site);
@@ -165,22 +162,21 @@ void Tensor::read_element(void* value, HostType type, std::initializer_list<std:
   std::int64_t flat = 0;
   if (index.size() == 0) {
     if (shape.elements() != 1)
-      throw ShapeError(message(
+      refuse<ShapeError>(
           "item", "without an index takes a one-element tensor, not " + impl.spec.to_string(),
-          site));
+          site);
   } else {
     if (static_cast<int>(index.size()) != shape.rank())
-      throw ShapeError(message(
+      refuse<ShapeError>(
           "item",
-          std::to_string(index.size()) + " indices for a tensor of " + impl.spec.to_string(),
-          site));
+          std::to_string(index.size()) + " indices for a tensor of " + impl.spec.to_string(), site);
     int axis = 0;
     for (const std::int64_t i : index) {
       if (i < 0 || i >= shape[axis])
-        throw ShapeError(message("item",
-                                 "index " + std::to_string(i) + " is outside axis " +
-                                     std::to_string(axis) + " of " + impl.spec.to_string(),
-                                 site));
+        refuse<ShapeError>("item",
+                           "index " + std::to_string(i) + " is outside axis " +
+                               std::to_string(axis) + " of " + impl.spec.to_string(),
+                           site);
       flat = flat * shape[axis++] + i;
     }
   }

@@ -7,17 +7,15 @@
 
 namespace ebb {
 
-using detail::message;
+using detail::refuse;
 using detail::TensorImpl;
 using memory::Category;
 
 namespace detail {
 
-void throw_ragged(CallSite site) {
-  throw ShapeError(message("from", "rows of different lengths", site));
-}
+void throw_ragged(CallSite site) { refuse<ShapeError>("from", "rows of different lengths", site); }
 void throw_beyond_i64(CallSite site) {
-  throw Error(message("from", "an integer is beyond the range of i64", site));
+  refuse("from", "an integer is beyond the range of i64", site);
 }
 
 Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset) {
@@ -45,19 +43,18 @@ Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
 
 void require_whole(const Storage& storage, const char* what, CallSite site) {
   if (const char* by = storage.torn_by())
-    throw Error(message(what,
-                        std::string("a tensor was being updated by ") + by +
-                            " when that failed, and may hold half of it; assign all of it, or "
-                            "load it, first",
-                        site));
+    refuse(what,
+           std::string("a tensor was being updated by ") + by +
+               " when that failed, and may hold half of it; assign all of it, or load it, first",
+           site);
 }
 
 void require_writable(const Storage& storage, const char* what, CallSite site) {
   if (storage.is_read_only())
-    throw Error(message(what,
-                        "would write to memory that its lender made read-only; clone() it, or use "
-                        "from_dlpack(.., {.copy = true})",
-                        site));
+    refuse(what,
+           "would write to memory that its lender made read-only; clone() it, or use "
+           "from_dlpack(.., {.copy = true})",
+           site);
 }
 
 Tensor shape_only(const Spec& spec) {
@@ -101,9 +98,8 @@ bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
 
 const TensorImpl& Tensor::held(const char* what, CallSite site) const {
   if (!impl_)
-    throw Error(
-        message(what, "of a tensor that holds nothing, as .grad() does before the first backward()",
-                site.resolved()));
+    refuse(what, "of a tensor that holds nothing, as .grad() does before the first backward()",
+           site.resolved());
   return *impl_;
 }
 const Shape& Tensor::shape(CallSite site) const { return held("shape", site).spec.shape; }
@@ -114,23 +110,23 @@ std::int64_t Tensor::size(int axis, CallSite site) const {
   const bool is_there = axis >= -shape.rank() && axis < shape.rank();
   if (is_there && shape.dim(axis) != kOpen) return shape.dim(axis);
   const std::string which = "axis " + std::to_string(axis);
-  throw ShapeError(message("size",
-                           (is_there ? "the size of " + which +
-                                           " is not known before a session runs; size(x, "
-                                           "axis) is a tensor of it"
-                                     : "there is no " + which) +
-                               "; the tensor is " + impl_->spec.to_string(),
-                           site.resolved()));
+  refuse<ShapeError>(
+      "size",
+      (is_there ? "the size of " + which +
+                      " is not known before a session runs; size(x, axis) is a tensor of it"
+                : "there is no " + which) +
+          "; the tensor is " + impl_->spec.to_string(),
+      site.resolved());
 }
 
 const Spec& Tensor::known(const char* what, CallSite site) const {
   const Spec& spec = held(what, site).spec;
   if (spec.shape.is_open()) [[unlikely]]
-    throw ShapeError(
-        message(what,
-                "the number of elements of " + spec.to_string() +
-                    " is not known before a session runs; size(x, axis) is a tensor of each size",
-                site.resolved()));
+    refuse<ShapeError>(
+        what,
+        "the number of elements of " + spec.to_string() +
+            " is not known before a session runs; size(x, axis) is a tensor of each size",
+        site.resolved());
   return spec;
 }
 std::int64_t Tensor::elements(CallSite site) const {
@@ -143,8 +139,7 @@ Device Tensor::device(CallSite site) const {
   if (const detail::Trace* trace = detail::tape_mode().trace; trace && !is_there)
     return trace->device("device", site.resolved());
   if (!is_there)
-    throw Error(message("device", "a symbolic tensor is on no device before a session runs it",
-                        site.resolved()));
+    refuse("device", "a symbolic tensor is on no device before a session runs it", site.resolved());
   return impl_->storage->device();
 }
 
@@ -187,9 +182,8 @@ Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const
   const Shape filled = fill_open(shape, count);
   if (!filled.is_countable() || filled.is_open() ||
       filled.elements() != static_cast<std::int64_t>(count))
-    throw ShapeError(message(
-        "from", std::to_string(count) + " values do not fill the shape " + shape.to_string(),
-        site));
+    refuse<ShapeError>(
+        "from", std::to_string(count) + " values do not fill the shape " + shape.to_string(), site);
   Tensor tensor = detail::allocate({dtype, filled}, device, detail::tape_mode().category,
                                    detail::tag("from", site));
   tensor.impl()->storage->copy_in(0, values, tensor.bytes());

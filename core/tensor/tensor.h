@@ -245,8 +245,8 @@ constexpr auto stored_as() {
   } else {
     static_assert(
         std::is_integral_v<T> && !kIsCharacter<T>,
-        "a tensor is made from float, double, ebb::Float16, ebb::BFloat16, bool or "
-        "integers; convert the values to one of these first (texts have codes: load_csv)");
+        "a tensor is made from float, double, ebb::Float16, ebb::BFloat16, bool or integers; "
+        "convert the values to one of these first (texts have codes: load_csv)");
     constexpr bool fits = sizeof(T) < 4 || (sizeof(T) == 4 && std::is_signed_v<T>);
     return std::type_identity<std::conditional_t<fits, std::int32_t, std::int64_t>>();
   }

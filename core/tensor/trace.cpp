@@ -9,20 +9,19 @@ namespace ebb::detail {
 
 const Device& Trace::device(const char* what, CallSite site) const {
   if (!device_)
-    throw Error(message(what,
-                        "the device of this compiled step is not known yet: give it a tensor as an "
-                        "argument, or the device as an option of compile()",
-                        site));
+    refuse(what,
+           "the device of this compiled step is not known yet: give it a tensor as an argument, or "
+           "the device as an option of compile()",
+           site);
   return *device_;
 }
 
 void Trace::require_device(const Device& device, const char* what, CallSite site) {
   if (!device_) device_ = device;
   if (*device_ == device) return;
-  throw Error(message(
-      what,
-      "a tensor is on " + device.name() + ", and the compiled step runs on " + device_->name(),
-      site));
+  refuse(what,
+         "a tensor is on " + device.name() + ", and the compiled step runs on " + device_->name(),
+         site);
 }
 
 namespace {
@@ -80,11 +79,11 @@ bool Trace::depends_on(const void* state) const noexcept {
 
 void refuse_while_tracing(const char* what, CallSite site) {
   if (tape_mode().trace)
-    throw Error(message(what,
-                        "uses a value while compile() traces the function, which has none: it runs "
-                        "once for each shape, and later calls would not come here. Return the "
-                        "tensor and read it outside; choose with where() instead of a branch",
-                        site));
+    refuse(what,
+           "uses a value while compile() traces the function, which has none: it runs once for "
+           "each shape, and later calls would not come here. Return the tensor and read it "
+           "outside; choose with where() instead of a branch",
+           site);
 }
 
 }  // namespace ebb::detail

@@ -20,14 +20,14 @@ namespace {
       for (const Update& update : draft.memories[input.value.memory].updates) {
         if (update.version <= input.version || open[update.step] == 0 || update.step >= s) continue;
         const Node& by = *draft.steps[update.step].node;
-        throw Error(message(step.node->op->name,
-                            "the backward pass needs a " + draft.specs[input.spec].to_string() +
-                                " at version " + std::to_string(input.version) +
-                                ", but also what depends on the update in place (" + by.op->name +
-                                ", " + by.site.file + ":" + std::to_string(by.site.line) +
-                                ") that makes version " + std::to_string(update.version) +
-                                " of it; copy() what is needed of the older version",
-                            step.node->site));
+        refuse(step.node->op->name,
+               "the backward pass needs a " + draft.specs[input.spec].to_string() + " at version " +
+                   std::to_string(input.version) +
+                   ", but also what depends on the update in place (" + by.op->name + ", " +
+                   by.site.file + ":" + std::to_string(by.site.line) + ") that makes version " +
+                   std::to_string(update.version) +
+                   " of it; copy() what is needed of the older version",
+               step.node->site);
       }
     }
   }

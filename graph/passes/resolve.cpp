@@ -125,7 +125,7 @@ class Resolver {
       if (other.value.memory != kNone && other.value.memory == inputs[0].value.memory &&
           overlap_in_part(inputs[0].value.offset, draft_.specs[inputs[0].spec].bytes(),
                           other.value.offset, draft_.specs[other.spec].bytes()))
-        throw Error(message(step.node->op->name, overlaps_target(), step.node->site));
+        refuse(step.node->op->name, overlaps_target(), step.node->site);
   }
 
   // Sets the size of an opaque output, which only the memory rule knows.

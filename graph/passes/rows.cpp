@@ -52,9 +52,9 @@ class Analysis {
     }
     is_stuck_ = rows_.count < 2;
     if (!first)
-      rows_.unknown = feeds ? "no argument is named as one with a row for each sample "
-                              "(CompileOptions::batch)"
-                            : "no feed has an open leading axis (-1)";
+      rows_.unknown =
+          feeds ? "no argument is named as one with a row for each sample (CompileOptions::batch)"
+                : "no feed has an open leading axis (-1)";
     else if (is_stuck_)
       rows_.unknown = "the batch has no two rows";
   }

@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "ebb/core/autodiff/reverse.h"
-#include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/layout.h"
@@ -67,10 +66,6 @@ std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const 
 
 }  // namespace
 
-void fail(const char* what, const std::string& text) {
-  throw Error(ebb::detail::message(what, text, CallSite::here()));
-}
-
 Tensor value_before_step(const Tensor& loss) {
   const bool is_state =
       loss.is_symbolic() ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
@@ -80,18 +75,18 @@ Tensor value_before_step(const Tensor& loss) {
 }
 
 void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss) {
-  fail(what, std::string("every ") + parameter + " that the loss, " + loss.to_string() +
-                 ", depends on is frozen by set_trainable(false)");
+  refuse(what, std::string("every ") + parameter + " that the loss, " + loss.to_string() +
+                   ", depends on is frozen by set_trainable(false)");
 }
 
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
                       NodesBelow& below) {
-  if (!loss.defined()) fail(what, "of a tensor that holds nothing");
+  if (!loss.defined()) refuse(what, "of a tensor that holds nothing");
   ebb::detail::require_own(parameters, "optimizer");
   const bool is_traced = ebb::detail::tape_mode().trace && loss.is_symbolic();
   if (!is_traced && loss.is_symbolic() != parameters.is_symbolic())
-    fail(what, std::string("the loss is ") + loss.to_string() + ", but the parameters " +
-                   (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
+    refuse(what, std::string("the loss is ") + loss.to_string() + ", but the parameters " +
+                     (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
   if (below.empty()) below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (entries.empty()) ebb::detail::require_any(parameters, what);
@@ -109,18 +104,18 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
   if (targets.empty() && loss.impl()->lost_history)
     ebb::detail::refuse_lost_history(what, ebb::detail::entry());
   if (targets.empty() && !any_frozen && !all_frozen)
-    fail(what, "the loss, " + loss.to_string() + ", depends on none of the " +
-                   std::to_string(entries.size()) + " parameters" +
-                   (parameters.prefix().empty()
-                        ? ""
-                        : " whose names begin with \"" + parameters.prefix() + '"') +
-                   " (was it computed under NoGrad, or differentiated already?)");
+    refuse(what, "the loss, " + loss.to_string() + ", depends on none of the " +
+                     std::to_string(entries.size()) + " parameters" +
+                     (parameters.prefix().empty()
+                          ? ""
+                          : " whose names begin with \"" + parameters.prefix() + '"') +
+                     " (was it computed under NoGrad, or differentiated already?)");
   return targets;
 }
 
 void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen) {
   if (!seen.insert(entry.tensor.impl()->node.get()).second)
-    fail("minimize", "'" + entry.name + "' is in two groups");
+    refuse("minimize", "'" + entry.name + "' is in two groups");
 }
 
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
@@ -180,9 +175,9 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
 void OptimizerStep::require_state(const char* what, DType state, bool in_kernel) const {
   const DType parameter = parameters_.dtype();
   if (is_half(state) || (in_kernel && is_half(parameter) && state != DType::f32))
-    fail(what, std::string("keeps state of ") + ebb::name(state) + " beside parameters of " +
-                   ebb::name(parameter) + ": it must be f32" +
-                   (is_half(parameter) ? "" : " or f64"));
+    refuse(what, std::string("keeps state of ") + ebb::name(state) + " beside parameters of " +
+                     ebb::name(parameter) + ": it must be f32" +
+                     (is_half(parameter) ? "" : " or f64"));
 }
 
 OptimizerStep::~OptimizerStep() {
@@ -208,8 +203,8 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
   rate_ = optimizer_.learning_rate().after(count_of_steps());
   if (!parameters_.is_symbolic() && !ebb::detail::tape_mode().trace &&
       (rate_.is_symbolic() || !(rate_.device() == parameters_.device())))
-    fail("learning rate",
-         "is " + rate_.to_string() + ", but the parameters are on " + parameters_.device().name());
+    refuse("learning rate", "is " + rate_.to_string() + ", but the parameters are on " +
+                                parameters_.device().name());
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
   if (written.holds(rate_)) rate_ = copy(rate_);
@@ -220,8 +215,8 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
 
 void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
   const Parameters::Entry& entry = entries_[targets_[i]];
-  const auto refuse = [&](const std::string& text) {
-    fail(optimizer_.rule().name(), "update() gives " + text);
+  const auto refuse_result = [&](const std::string& text) {
+    refuse(optimizer_.rule().name(), "update() gives " + text);
   };
   const auto require_like = [&](const Tensor& like, DType dtype, const Tensor& value,
                                 const std::string& what) {
@@ -230,14 +225,15 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
         (!ebb::detail::tape_mode().trace &&
          (value.is_symbolic() != like.is_symbolic() ||
           (!value.is_symbolic() && !(value.device() == like.device())))))
-      refuse(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
-             like.to_string() +
-             (dtype == like.dtype() ? "" : std::string(" and updated in ") + ebb::name(dtype)));
+      refuse_result(
+          value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
+          like.to_string() +
+          (dtype == like.dtype() ? "" : std::string(" and updated in ") + ebb::name(dtype)));
   };
   const std::span<const char* const> slots = optimizer_.rule().slots();
   if (result.slots.size() != slots.size())
-    refuse(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
-           std::to_string(slots.size()));
+    refuse_result(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
+                  std::to_string(slots.size()));
   require_like(entry.tensor, state_dtype_of(entry.tensor.dtype()), result.parameter, "the value");
   for (std::size_t s = 0; s < slots.size(); ++s)
     require_like(slots_of(i)[s], slots_of(i)[s].dtype(), result.slots[s],
@@ -276,10 +272,9 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
          .rate = rate,
          .name = entries_[targets_[i]].name});
     if (versions_of(target, slots_of(i)) != before)
-      fail(optimizer_.rule().name(),
-           "update() has written to the parameter '" + entries_[targets_[i]].name +
-               "' or one of its slots; it returns new values, and the optimizer "
-               "writes them");
+      refuse(optimizer_.rule().name(),
+             "update() has written to the parameter '" + entries_[targets_[i]].name +
+                 "' or one of its slots; it returns new values, and the optimizer writes them");
     check(result, i);
     if (result.parameter.defined()) add(target, cast(result.parameter, target.dtype()));
     for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/optim/detail/update_rule.h"
 #include "ebb/optim/optimizer.h"
@@ -16,8 +17,7 @@ namespace ebb::optim {
 
 // All of this expects to run inside the CallSiteScope of the user's call.
 
-// Throws Error "[what] text" with the line of the user's call.
-[[noreturn]] void fail(const char* what, const std::string& text);
+using ebb::detail::refuse;
 
 // Positions in Parameters::entries().
 using Targets = std::vector<std::size_t>;
