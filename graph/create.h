@@ -16,9 +16,8 @@ class InGraph {
 
   // What a function without a graph makes, as a node: it has no inputs that would name the graph.
   Tensor record(const auto& make) const {
-    TapeMode mode = tape_mode();
-    mode.tracing = &recorder_;
-    const TapeModeScope tracing(mode);
+    const TapeModeScope tracing;
+    tape_mode().tracing = &recorder_;
     const CallSiteScope at(site_);
     return make();
   }

@@ -94,8 +94,7 @@ Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor*
   }
   const auto number = [&](std::size_t i) { return given[i]->impl()->node->number; };
   const auto before = [&](std::size_t a, std::size_t b) { return number(a) < number(b); };
-  if (!std::is_sorted(sources.begin(), sources.end(), before))
-    std::stable_sort(sources.begin(), sources.end(), before);
+  if (!std::ranges::is_sorted(sources, before)) std::ranges::stable_sort(sources, before);
   for (const std::size_t source : sources) placeholders.push_back(*given[source]);
 }
 

@@ -47,9 +47,8 @@ Tensor one_like(const Tensor& output, const char* what, CallSite site) {
   if (shape.is_open() || shape.elements() != 1)
     detail::refuse(what, "takes a one-element tensor, a loss, not " + output.to_string() +
                              "; reduce it first, with sum or mean");
-  detail::TapeMode mode = detail::tape_mode();
-  mode.category = memory::Category::gradient;
-  const detail::TapeModeScope scope(mode);
+  const detail::TapeModeScope scope;
+  detail::tape_mode().category = memory::Category::gradient;
   return fill_like(Operand(output, site), 1);
 }
 
@@ -147,10 +146,9 @@ void backward_traced(detail::Trace& trace, const Tensor& loss, const BackwardOpt
   const Tensors found = detail::reverse(
       {&loss, 1}, {&dy, 1}, edges,
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
-  detail::TapeMode mode = detail::tape_mode();
-  mode.records = options.create_graph;
-  mode.category = memory::Category::gradient;
-  const detail::TapeModeScope scope(mode);
+  const detail::TapeModeScope scope;
+  detail::tape_mode().records = options.create_graph;
+  detail::tape_mode().category = memory::Category::gradient;
   // Each gradient has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;
   for (std::size_t i = 0; i < leaves.size(); ++i) {

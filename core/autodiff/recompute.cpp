@@ -138,10 +138,9 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   EdgeCollector collector;
   Tensors outputs;
   {
-    TapeMode mode = detail::tape_mode();
-    mode.records = false;
-    mode.collector = &collector;
-    const TapeModeScope scope(mode);
+    const TapeModeScope scope;
+    detail::tape_mode().records = false;
+    detail::tape_mode().collector = &collector;
     outputs = function(inputs);
   }
   if (collector.in_graph()) return outputs;

@@ -296,9 +296,8 @@ class Reverse {
       if (!context.dy(static_cast<int>(i)).defined()) unwanted.insert(i);
     Tensors outputs;
     {
-      TapeMode mode = tape_mode();
-      mode.records = true;
-      const TapeModeScope scope(mode);
+      const TapeModeScope scope;
+      tape_mode().records = true;
       outputs = node.op->compose({inputs.data(), inputs.size()}, node.attributes, unwanted);
     }
     Tensors roots, dys;

@@ -157,9 +157,8 @@ Tensors pad_gradient(Gradient g) {
 Tensor permute(const Operand& x, const Axes& axes) {
   const Axes order = detail::axes_of(permute_op, axes, x);
   PermuteAttributes attributes{.rank = static_cast<std::int32_t>(order.size())};
-  std::copy(order.begin(), order.end(), attributes.axes);
-  if (order.size() == static_cast<std::size_t>(x.tensor().rank()) &&
-      std::is_sorted(order.begin(), order.end()))
+  std::ranges::copy(order, attributes.axes);
+  if (order.size() == static_cast<std::size_t>(x.tensor().rank()) && std::ranges::is_sorted(order))
     return x.take();
   return detail::apply_to(permute_op, x, attributes);
 }

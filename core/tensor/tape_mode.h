@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "ebb/allocator/category.h"
 
@@ -43,10 +44,11 @@ inline TapeMode without_history() noexcept {
   return mode;
 }
 
-// Sets the mode for a scope.
+// Puts the mode back at the end of a scope, which may set another or change tape_mode().
 class TapeModeScope {
  public:
-  explicit TapeModeScope(TapeMode mode) noexcept : previous_(tape_mode()) { tape_mode() = mode; }
+  explicit TapeModeScope(TapeMode mode = tape_mode()) noexcept
+      : previous_(std::exchange(tape_mode(), mode)) {}
   ~TapeModeScope() { tape_mode() = previous_; }
   TapeModeScope(const TapeModeScope&) = delete;
   TapeModeScope& operator=(const TapeModeScope&) = delete;

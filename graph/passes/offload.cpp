@@ -63,7 +63,7 @@ class Moves {
       parts.emplace_back(slots_[i].begin, rank, draft_.moves[i].begin);
       parts.emplace_back(slots_[i].end, rank + 1, draft_.moves[i].end);
     }
-    std::sort(parts.begin(), parts.end());
+    std::ranges::sort(parts);
     std::vector<Index> order;
     auto part = parts.begin();
     for (Index p = 0; p <= order_.size(); ++p) {
@@ -82,11 +82,10 @@ class Moves {
     std::vector<std::size_t> out, in;
     for (std::size_t i = 0; i < slots_.size(); ++i)
       (is_out(draft_.moves[i]) ? out : in).push_back(i);
-    std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) {
-      return slots_[a].begin < slots_[b].begin;
-    });
-    std::stable_sort(in.begin(), in.end(),
-                     [&](std::size_t a, std::size_t b) { return slots_[a].end > slots_[b].end; });
+    std::ranges::stable_sort(
+        out, [&](std::size_t a, std::size_t b) { return slots_[a].begin < slots_[b].begin; });
+    std::ranges::stable_sort(
+        in, [&](std::size_t a, std::size_t b) { return slots_[a].end > slots_[b].end; });
     std::vector<Index> back(draft_.memories.size(), static_cast<Index>(order_.size()));
     for (const std::size_t i : in) back[draft_.moves[i].source] = slots_[i].end;
     // Copies use the link one after the other: saves as soon as they can, restores as late.

@@ -42,7 +42,7 @@ class Recomputation::Search {
     effort_ = effort;
     Candidate best = least_;
     std::vector<Candidate> starts = segmented(bytes);
-    std::stable_sort(starts.begin(), starts.end(), [&](const Candidate& a, const Candidate& b) {
+    std::ranges::stable_sort(starts, [&](const Candidate& a, const Candidate& b) {
       const bool a_fits = a.peak_bytes <= bytes, b_fits = b.peak_bytes <= bytes;
       if (a_fits != b_fits) return a_fits;
       return a_fits ? a.nanoseconds < b.nanoseconds : a.peak_bytes < b.peak_bytes;
@@ -64,9 +64,7 @@ class Recomputation::Search {
     effort_ = limited(4 * kAnnealPasses, 8 * kLeastAnnealTurns, kLeastTurns);
     std::vector<Candidate> starts = segmented(0);
     starts.push_back(plain_);
-    const auto lower =
-        std::min_element(starts.begin(), starts.end(),
-                         [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
+    const auto lower = std::ranges::min_element(starts, {}, &Candidate::peak_bytes);
     least_ = *lower;
     for (Candidate start : {plain_, *lower}) {
       std::size_t low = working_set_;
@@ -146,8 +144,7 @@ class Recomputation::Search {
 
   // The first event from a turn on; none if that is null.
   Event* event_from(Index value, Index turn) {
-    const auto at = std::lower_bound(events_[value].begin(), events_[value].end(), turn,
-                                     [](const Event& event, Index t) { return event.turn < t; });
+    const auto at = std::ranges::lower_bound(events_[value], turn, {}, &Event::turn);
     return at == events_[value].end() ? nullptr : &*at;
   }
 
@@ -176,8 +173,7 @@ class Recomputation::Search {
   }
 
   void make(Index value, Index turn, Index before, Turns& result) {
-    const auto border =
-        std::lower_bound(borders_.begin(), borders_.end(), timeline_.values[value].producer);
+    const auto border = std::ranges::lower_bound(borders_, timeline_.values[value].producer);
     segment_ = border == borders_.begin() ? 0 : border[-1] + 1;
     stack_.push_back({maker(value), 0});
     while (!stack_.empty()) {
@@ -209,7 +205,7 @@ class Recomputation::Search {
       for (const Timeline::Read& read : timeline_.reads_of(chain[i])) {
         const Index producer = maker(read.value);
         if (!is_at_hand(read.value, turn, before) &&
-            std::find(chain.begin(), chain.end(), producer) == chain.end())
+            std::ranges::find(chain, producer) == chain.end())
           chain.push_back(producer);
       }
     }
@@ -231,8 +227,8 @@ class Recomputation::Search {
       most = std::max(most, timeline_.values[gap.value].bytes);
     }
     const auto producer = [&](const Gap& gap) { return timeline_.values[gap.value].producer; };
-    std::stable_sort(gaps.begin(), gaps.end(),
-                     [&](const Gap& a, const Gap& b) { return producer(a) < producer(b); });
+    std::ranges::stable_sort(gaps,
+                             [&](const Gap& a, const Gap& b) { return producer(a) < producer(b); });
     std::vector<Candidate> found;
     for (std::size_t segment = in_all; segment > 0 && segment >= most / 2;
          segment = segment * 4 / 5) {
@@ -247,7 +243,7 @@ class Recomputation::Search {
       const auto with_closed = [&](std::size_t segments) {
         std::vector<Gap> closed;
         for (const Gap& gap : gaps) {
-          const auto border = std::lower_bound(borders_.begin(), borders_.end(), producer(gap));
+          const auto border = std::ranges::lower_bound(borders_, producer(gap));
           if (static_cast<std::size_t>(border - borders_.begin()) < segments &&
               (border == borders_.end() || *border >= gap.from))
             closed.push_back(gap);
@@ -309,7 +305,7 @@ class Recomputation::Search {
         const std::size_t turns = over[gap.to] - over[gap.from + 1];
         const Index reader = candidate.turns[gap.to].before;
         if (turns == 0 || !can_repeat(gap.value, reader) ||
-            std::find(tried.begin(), tried.end(), std::pair{gap.value, reader}) != tried.end())
+            std::ranges::find(tried, std::pair{gap.value, reader}) != tried.end())
           continue;
         const double gain =
             static_cast<double>(timeline_.values[gap.value].bytes) * static_cast<double>(turns);
@@ -318,8 +314,7 @@ class Recomputation::Search {
       }
       if (choices.empty()) return false;
       effort_ -= std::min(effort_, kChoiceTurns * choices.size());
-      std::stable_sort(choices.begin(), choices.end(),
-                       [](const Choice& a, const Choice& b) { return a.score < b.score; });
+      std::ranges::stable_sort(choices, {}, &Choice::score);
       const std::size_t wanted = (candidate.peak_bytes - bytes) / 2;
       std::size_t saved = 0;
       std::vector<Gap> closed;
