@@ -14,13 +14,13 @@ struct IndexAttributes {
 
 // A tensor seen as [outer, size, inner], whose middle axis the indices choose along.
 struct IndexedAxis {
-  std::int64_t outer = 1, size = 1, inner = 1;
+  std::int64_t outer, size, inner;
 
   IndexedAxis(const Shape& shape, const IndexAttributes& attributes) noexcept {
     const auto axis = static_cast<int>(attributes.axis);
-    for (int i = 0; i < axis; ++i) outer *= shape.dim(i);
+    outer = detail::product(shape, 0, axis);
     size = shape.dim(axis);
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape.dim(i);
+    inner = detail::product(shape, axis + 1, shape.rank());
   }
 };
 

@@ -19,8 +19,9 @@ struct MemoryNeeds;
 namespace detail {
 template <class T>
 class Ref;  // core/base/reference.h
-// The product of the sizes. For small kernels; out of line, so that compilers do not vectorise it.
-std::int64_t product(const Shape& shape) noexcept;
+// The product of the sizes of axes [begin, end): 0 where a size is 0, else kOpen where one is open.
+// Out of line for small kernels, so that compilers do not vectorise it.
+std::int64_t product(const Shape& shape, int begin, int end) noexcept;
 }  // namespace detail
 
 // One operand as a kernel sees it: contiguous, row-major. data is null for an output that nobody
@@ -38,7 +39,7 @@ struct Buffer {
     const Shape& shape = spec.shape;
     if (shape.rank() == 1) return shape.dim(0);
     if (shape.rank() == 2) return shape.dim(0) * shape.dim(1);
-    return detail::product(shape);
+    return detail::product(shape, 0, shape.rank());
   }
 };
 

@@ -14,14 +14,9 @@ struct PermuteAttributes {
 
 // The walk through the input of `permute` in the order of its result.
 inline StridedWalk permuted(const Spec& in, const PermuteAttributes& attributes) noexcept {
-  std::int64_t strides[kMaxRank], step = static_cast<std::int64_t>(size_of(in.dtype));
-  for (int axis = attributes.rank - 1; axis >= 0; --axis) {
-    strides[axis] = step;
-    step *= in.shape.dim(axis);
-  }
   StridedWalk walk(size_of(in.dtype));
   for (int i = attributes.rank - 1; i >= 0; --i)
-    walk.add(in.shape.dim(attributes.axes[i]), strides[attributes.axes[i]]);
+    walk.add(in.shape.dim(attributes.axes[i]), bytes_from(in, attributes.axes[i] + 1));
   return walk;
 }
 
@@ -36,17 +31,12 @@ template <class F>
 Status for_parts(const Spec& whole, const ConcatAttributes& attributes,
                  std::span<const Buffer> parts, const F& f) noexcept {
   const auto axis = static_cast<int>(attributes.axis);
-  const auto row_bytes = [axis](const Spec& spec) {
-    auto bytes = static_cast<std::int64_t>(size_of(spec.dtype));
-    for (int i = axis; i < spec.shape.rank(); ++i) bytes *= spec.shape.dim(i);
-    return bytes;
-  };
-  std::int64_t rows = 1, at = 0;
-  for (int i = 0; i < axis; ++i) rows *= whole.shape.dim(i);
+  const std::int64_t rows = detail::product(whole.shape, 0, axis);
+  std::int64_t at = 0;
   for (const Buffer& part : parts) {
-    const std::int64_t bytes = row_bytes(part.spec);
+    const std::int64_t bytes = bytes_from(part.spec, axis);
     StridedWalk walk(static_cast<std::size_t>(bytes), at);
-    walk.add(rows, row_bytes(whole));
+    walk.add(rows, bytes_from(whole, axis));
     if (part.data != nullptr && rows * bytes > 0)
       if (const Status status = f(part, walk); !status.ok()) return status;
     at += bytes;
@@ -64,16 +54,12 @@ struct PadAttributes {
 // The walk through the input's elements in the padded result.
 inline StridedWalk padded(const Spec& in, const Spec& out,
                           const PadAttributes& attributes) noexcept {
-  std::int64_t offset = 0, step = static_cast<std::int64_t>(size_of(out.dtype));
-  std::int64_t strides[kMaxRank];
-  for (int axis = out.shape.rank() - 1; axis >= 0; --axis) {
-    strides[axis] = step;
-    offset += step * attributes.before[axis];
-    step *= out.shape.dim(axis);
-  }
+  std::int64_t offset = 0;
+  for (int axis = 0; axis < out.shape.rank(); ++axis)
+    offset += bytes_from(out, axis + 1) * attributes.before[axis];
   StridedWalk walk(size_of(out.dtype), offset);
   for (int axis = out.shape.rank() - 1; axis >= 0; --axis)
-    walk.add(in.shape.dim(axis), strides[axis]);
+    walk.add(in.shape.dim(axis), bytes_from(out, axis + 1));
   return walk;
 }
 

@@ -5,14 +5,13 @@ namespace ebb {
 
 // A tensor seen as [batch, time, bytes].
 struct Sequences {
-  std::int64_t batch = 1, time = 1, bytes = 1;
+  std::int64_t batch, time, bytes;
 
   explicit Sequences(const Spec& x) noexcept
       : batch(x.shape.dim(0)),
         time(x.shape.dim(1)),
-        bytes(static_cast<std::int64_t>(size_of(x.dtype))) {
-    for (int i = 2; i < x.shape.rank(); ++i) bytes *= x.shape.dim(i);
-  }
+        bytes(detail::product(x.shape, 2, x.shape.rank()) *
+              static_cast<std::int64_t>(size_of(x.dtype))) {}
 };
 
 namespace cpu {

@@ -43,29 +43,26 @@ struct SliceAttributes {
 };
 
 // The walk through `count` indices along an axis, from `first` on, in their tensor.
-inline StridedWalk part_of(const Spec& whole, std::int64_t axis, std::int64_t first,
-                           std::int64_t count, std::int64_t step = 1) noexcept {
+inline StridedWalk part_of(const Spec& whole, int axis, std::int64_t first, std::int64_t count,
+                           std::int64_t step = 1) noexcept {
   const auto element = static_cast<std::int64_t>(size_of(whole.dtype));
-  std::int64_t inner = element;
-  for (int i = whole.shape.rank() - 1; i > axis; --i) inner *= whole.shape.dim(i);
+  const std::int64_t inner = bytes_from(whole, axis + 1);
   StridedWalk walk(size_of(whole.dtype), first * inner);
   walk.add(inner / element, element);
   walk.add(count, count > 1 ? step * inner : 0);
-  std::int64_t outer = 1;
-  for (int i = 0; i < axis; ++i) outer *= whole.shape.dim(i);
-  walk.add(outer, inner * whole.shape.dim(static_cast<int>(axis)));
+  walk.add(detail::product(whole.shape, 0, axis), inner * whole.shape.dim(axis));
   return walk;
 }
 inline StridedWalk part_of(const Spec& whole, const SelectAttributes& attributes) noexcept {
   const std::int64_t size = whole.shape.dim(static_cast<int>(attributes.axis));
-  return part_of(whole, attributes.axis,
+  return part_of(whole, static_cast<int>(attributes.axis),
                  attributes.index < 0 ? attributes.index + size : attributes.index, 1);
 }
 inline StridedWalk part_of(const Spec& whole, const SliceAttributes& attributes) noexcept {
   const std::int64_t size = whole.shape.dim(static_cast<int>(attributes.axis)),
                      first = attributes.first(size);
-  return part_of(whole, attributes.axis, first, attributes.count(first, attributes.last(size)),
-                 attributes.step);
+  return part_of(whole, static_cast<int>(attributes.axis), first,
+                 attributes.count(first, attributes.last(size)), attributes.step);
 }
 
 namespace cpu {

@@ -9,13 +9,13 @@ struct SoftmaxAttributes {
 
 // x seen as [outer, classes, inner].
 struct SoftmaxView {
-  std::int64_t outer = 1, classes = 1, inner = 1;
+  std::int64_t outer, classes, inner;
 
   SoftmaxView(const Shape& shape, const SoftmaxAttributes& attributes) noexcept {
     const int axis = shape.rank() - 1 - static_cast<int>(attributes.behind);
+    outer = detail::product(shape, 0, axis);
     classes = shape.dim(axis);
-    for (int i = 0; i < shape.rank(); ++i)
-      if (i != axis) (i < axis ? outer : inner) *= shape.dim(i);
+    inner = detail::product(shape, axis + 1, shape.rank());
   }
 };
 

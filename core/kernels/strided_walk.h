@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ebb/core/base/shape.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -52,5 +52,11 @@ class StridedWalk {
   std::int64_t size_[kMaxRank] = {}, stride_[kMaxRank] = {};
   int axes_ = 0;
 };
+
+// The bytes of a part of a tensor that has all of its axes from `axis` on.
+inline std::int64_t bytes_from(const Spec& spec, int axis) noexcept {
+  return detail::product(spec.shape, axis, spec.shape.rank()) *
+         static_cast<std::int64_t>(size_of(spec.dtype));
+}
 
 }  // namespace ebb

@@ -107,19 +107,6 @@ Shape merge(const Shape& a, const Shape& b) noexcept {
   return merged;
 }
 
-std::int64_t product(const Shape& shape, int begin, int end) noexcept {
-  std::int64_t result = 1;
-  bool is_open = false;
-  for (int i = begin; i < end; ++i) {
-    if (shape.dim(i) == 0) return 0;
-    if (shape.dim(i) == kOpen)
-      is_open = true;
-    else
-      result *= shape.dim(i);
-  }
-  return is_open ? kOpen : result;
-}
-
 Shape without_last(const Shape& shape) {
   return Shape(shape.dims().first(static_cast<std::size_t>(shape.rank() - 1)));
 }

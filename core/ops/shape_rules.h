@@ -134,9 +134,6 @@ bool may_equal(const Shape& a, const Shape& b) noexcept;
 // A shape that a and b both describe, with the sizes that either knows; may_equal(a, b) holds.
 Shape merge(const Shape& a, const Shape& b) noexcept;
 
-// The product of the sizes of axes [begin, end): 0 where a size is 0, else kOpen where one is open.
-std::int64_t product(const Shape& shape, int begin, int end) noexcept;
-
 // The shape without its last axis.
 Shape without_last(const Shape& shape);
 // An axis that attributes name, from the front. Throws where the shape has no such axis.

@@ -69,8 +69,7 @@ class Printer {
   // Reads the part of all axes from `axis` on that begins at element `first`.
   void read(int axis, std::int64_t first) {
     if (axis == shape_.rank()) return read_run(first, 1);
-    std::int64_t inner = 1;
-    for (int i = axis + 1; i < shape_.rank(); ++i) inner *= shape_.dim(i);
+    const std::int64_t inner = detail::product(shape_, axis + 1, shape_.rank());
     const std::int64_t begin = gap_begin(axis), end = gap_end(axis), size = shape_.dim(axis);
     if (!is_short_ || axis + 1 == shape_.rank()) {
       read_run(first, begin * inner);

@@ -143,9 +143,7 @@ Status for_types(const KernelContext& context, const Body& body) {
 }
 
 std::int64_t rows_of_shape(const Shape& scores) noexcept {
-  std::int64_t rows = 1;
-  for (int axis = 0; axis + 1 < scores.rank(); ++axis) rows *= scores.dim(axis);
-  return rows;
+  return ebb::detail::product(scores, 0, scores.rank() - 1);
 }
 
 // Input `weights` has the weights, if there are any.
