@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "ebb/allocator/category.h"
+#include "ebb/allocator/no_copy.h"
 
 namespace ebb::memory {
 
@@ -20,16 +21,13 @@ struct Request {
 };
 
 /// Handle of a live piece of memory. It does not move until it is freed, so the owner keeps the
-/// pointer and freeing needs no map from addresses. Allocators and pools make blocks, and each frees
-/// its own, exactly once; memory that somebody else owns has a block of its holder's.
+/// pointer and freeing needs no map from addresses. Allocators and pools make blocks, and each
+/// frees its own, exactly once; memory that somebody else owns has a block of its holder's.
 ///
 /// Reading takes no lock. A change of category must be ordered before another thread's reading by
 /// the caller, like a change of any plain value.
-class Block {
+class Block : NoCopy {
  public:
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-
   /// Aligned to the profile's rounding; null for a block of zero bytes.
   void* data() const noexcept { return data_; }
   std::size_t requested_bytes() const noexcept { return requested_bytes_; }

@@ -11,6 +11,7 @@
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/event_log.h"
 #include "ebb/allocator/memory_source.h"
+#include "ebb/allocator/no_copy.h"
 #include "ebb/allocator/pool.h"
 #include "ebb/allocator/profile.h"
 #include "ebb/allocator/statistics.h"
@@ -30,14 +31,12 @@ class CallLog;
 /// When a limit or the device refuses a request, the allocator calls the watches, takes the memory
 /// of resting blocks, returns free pages, and searches everything that is free, in this order. Then
 /// it throws OutOfMemory.
-class CachingAllocator {
+class CachingAllocator : NoCopy {
  public:
   /// Throws Error when the profile contradicts itself or the source's pages.
   CachingAllocator(std::unique_ptr<MemorySource> source, Profile profile);
   /// All blocks must have been freed and all pools destroyed.
   ~CachingAllocator();
-  CachingAllocator(const CachingAllocator&) = delete;
-  CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   /// Throws OutOfMemory. A request for zero bytes gives a block without memory.
   Block* allocate(const Request& request);

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "ebb/allocator/error.h"
+#include "ebb/allocator/no_copy.h"
 #include "ebb/allocator/statistics.h"
 
 namespace ebb::memory {
@@ -34,7 +35,7 @@ std::optional<std::size_t> number_in(std::string_view text) noexcept {
 
 // Lines of a file of any length, however the kernel splits its reads. Lines longer than the buffer
 // are left out. Does not use the heap.
-class Lines {
+class Lines : NoCopy {
  public:
   // Opens the file whose path is these parts, one behind the other.
   Lines(std::initializer_list<std::string_view> parts) noexcept {
@@ -49,8 +50,6 @@ class Lines {
   ~Lines() {
     if (file_ >= 0) ::close(file_);
   }
-  Lines(const Lines&) = delete;
-  Lines& operator=(const Lines&) = delete;
 
   // Next line without its end, valid until the next call. Nothing after the last line, or if the
   // file is missing or cannot be read.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ebb/allocator/mutex.h"
+#include "ebb/allocator/no_copy.h"
 #include "ebb/allocator/statistics.h"
 
 namespace ebb::memory {
@@ -32,14 +33,12 @@ struct OpenPeak : Peak {
 /// Any number of peaks can be open at once, in any order, at the cost of one. Every change compares
 /// with a single high-water mark. Only opening, reading and closing a peak folds that mark into all
 /// open peaks and resets it to the current bytes.
-class Ledger {
+class Ledger : NoCopy {
  public:
   /// `ends` is held while a ledger ends and while a peak checks whether its ledger has ended. Open
   /// peaks keep it alive beyond the ledger. It is taken, and must be constructed, before `lock`.
   Ledger(Mutex& lock, std::shared_ptr<Mutex> ends) noexcept : lock_(lock), ends_(std::move(ends)) {}
   ~Ledger();
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
 
   // Under the lock.
   void add(std::size_t requested, std::size_t allocated, Category category) noexcept {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "ebb/allocator/no_copy.h"
+
 namespace ebb::memory {
 
 struct DeviceMemory {
@@ -12,11 +14,8 @@ struct DeviceMemory {
 
 /// Hands out addresses, and memory behind them. Sizes and addresses are multiples of page_bytes().
 /// Every function may be called from any thread, for one range by one thread at a time.
-class MemorySource {
+class MemorySource : NoCopy {
  public:
-  MemorySource() = default;
-  MemorySource(const MemorySource&) = delete;
-  MemorySource& operator=(const MemorySource&) = delete;
   virtual ~MemorySource() = default;
 
   // The next four: by default, for a device without addresses to reserve.

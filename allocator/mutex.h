@@ -4,17 +4,16 @@
 #include <atomic>
 #include <cstdint>
 
+#include "ebb/allocator/no_copy.h"
+
 namespace ebb::memory {
 
 namespace detail {
 // A mutex known to the fork() handlers. They take every mutex before a fork and release it after,
 // in parent and child. A child forked while another thread was inside finds the mutex free and the
 // guarded state whole.
-class ForkSafe {
+class ForkSafe : NoCopy {
  public:
-  ForkSafe(const ForkSafe&) = delete;
-  ForkSafe& operator=(const ForkSafe&) = delete;
-
   virtual void lock() noexcept = 0;
   virtual void unlock() noexcept = 0;
   /// Releases it in a child, whose only thread holds it: waiting threads do not exist there.
@@ -68,12 +67,10 @@ class FairMutex final : detail::ForkSafe {
 
 /// Holds a mutex for its scope.
 template <class AnyMutex>
-class [[nodiscard]] Guard {
+class [[nodiscard]] Guard : NoCopy {
  public:
   explicit Guard(AnyMutex& mutex) noexcept : mutex_(mutex) { mutex_.lock(); }
   ~Guard() { mutex_.unlock(); }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
 
  private:
   AnyMutex& mutex_;

@@ -3,6 +3,7 @@
 
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/ledger.h"
+#include "ebb/allocator/no_copy.h"
 #include "ebb/allocator/pool.h"
 
 namespace ebb::memory {
@@ -11,15 +12,13 @@ namespace ebb::memory {
 /// ledger_of(const T&)` is found by argument-dependent lookup. Bytes allocated earlier count as
 /// long as they stay allocated. Scopes nest, overlap and end in any order, in any thread; a scope
 /// that outlives its owner keeps its last reading.
-class PeakScope {
+class PeakScope : NoCopy {
  public:
   template <class Owner>
   explicit PeakScope(const Owner& owner) {
     ledger_of(owner).open(peak_);
   }
   ~PeakScope() { Ledger::close(peak_); }
-  PeakScope(const PeakScope&) = delete;
-  PeakScope& operator=(const PeakScope&) = delete;
 
   /// Peak so far.
   std::size_t bytes() const noexcept { return read().bytes; }

@@ -8,6 +8,7 @@
 
 #include "ebb/allocator/block.h"
 #include "ebb/allocator/error.h"
+#include "ebb/allocator/no_copy.h"
 #include "ebb/allocator/statistics.h"
 
 namespace ebb::memory {
@@ -27,11 +28,9 @@ struct AllocatorState;
 ///
 /// When a limit or the device refuses, the device's allocator does all it can to find memory before
 /// OutOfMemory is thrown. The pool is then unchanged.
-class Pool {
+class Pool : NoCopy {
  public:
   ~Pool();  ///< closes
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
 
   /// Throws OutOfMemory, and Error when the pool is closed.
   Block* allocate(const Request& request);

@@ -1,5 +1,6 @@
 #pragma once
 #include "ebb/allocator/pool.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/plan.h"
 
@@ -8,13 +9,11 @@ namespace ebb::detail {
 // The block of a pool that programs keep their intermediate values in, one program at a time. It
 // holds nothing between runs: anyone short of memory may take it then. With it goes page-locked
 // memory of the host for the values that programs move there, which stays until close.
-class Arena {
+class Arena : NoCopy {
  public:
   // `purpose`, static text: of its requests, in messages.
   Arena(memory::Pool& pool, Runtime& runtime, const char* purpose) noexcept
       : pool_(pool), runtime_(runtime), purpose_(purpose) {}
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
 
   // Makes it large enough for the plan, with memory. Throws OutOfMemory; the old one stays usable.
   void provide(const memory::Plan& plan);
@@ -39,14 +38,12 @@ class Arena {
   }
 
   // Lets others take it from the end of the scope on.
-  class Use {
+  class Use : NoCopy {
    public:
     explicit Use(Arena& arena) noexcept : arena_(arena) {}
     ~Use() {
       if (arena_.block_) arena_.pool_.rest(arena_.block_);
     }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
 
    private:
     Arena& arena_;

@@ -7,6 +7,7 @@
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/kernel_of.h"
@@ -166,7 +167,7 @@ Tensors Executable::copy_updated(std::span<const Tensor*> feeds) const {
 }
 
 // Memory that a run reads and writes in place, in use for its duration.
-class Executable::UseOfAll {
+class Executable::UseOfAll : NoCopy {
  public:
   UseOfAll(const Executable& executable, Stream* stream, std::span<const Tensor* const> feeds,
            const Tensors& fetches)
@@ -180,8 +181,6 @@ class Executable::UseOfAll {
     if (!executable_.runtime_.has_streams()) return;
     for_each([&](const Storage& storage) { storage.used_on(stream_); });
   }
-  UseOfAll(const UseOfAll&) = delete;
-  UseOfAll& operator=(const UseOfAll&) = delete;
 
  private:
   template <class Function>

@@ -49,7 +49,7 @@ GraphState::~GraphState() {
 }
 
 // Excludes readers and other writers, and throws instead of waiting.
-class GraphState::Extending {
+class GraphState::Extending : NoCopy {
  public:
   Extending(GraphState& graph, const char* what, CallSite site) : graph_(graph) {
     int nobody = 0;
@@ -60,8 +60,6 @@ class GraphState::Extending {
              site);
   }
   ~Extending() { graph_.users_.store(0, std::memory_order_release); }
-  Extending(const Extending&) = delete;
-  Extending& operator=(const Extending&) = delete;
 
  private:
   GraphState& graph_;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/parameters/initializer.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/lineage.h"
@@ -73,12 +74,10 @@ class GraphState final : public Recorder {
   void forget_draws() { draws_ = Tensor(); }
 
   // While one is alive, a session plans or runs the graph and nodes cannot be added.
-  class Reading {
+  class Reading : NoCopy {
    public:
     explicit Reading(const GraphState& graph) noexcept;
     ~Reading() { graph_.users_.fetch_sub(1, std::memory_order_release); }
-    Reading(const Reading&) = delete;
-    Reading& operator=(const Reading&) = delete;
 
    private:
     const GraphState& graph_;

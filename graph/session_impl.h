@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/parameters/checkpoint.h"
@@ -27,7 +28,7 @@ class Session::Impl {
 
   // Holds the session's lock for a scope. If the handle went meanwhile, closes the session at the
   // end.
-  class Lock {
+  class Lock : NoCopy {
    public:
     explicit Lock(Impl& session) : Lock(&session) {}
     ~Lock() {
@@ -35,8 +36,6 @@ class Session::Impl {
       session_->mutex.unlock();
       session_->close_if_left();
     }
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
 
    protected:
     explicit Lock(Impl* session) : session_(session) {
@@ -80,12 +79,10 @@ class Session::Impl {
   // Scope of an operation on variables, for the user's line. Holds the lock of an open session with
   // all parameters in memory, and keeps the graph from growing. If an exception leaves the scope,
   // memory obtained in it goes back.
-  class OpenVariables {
+  class OpenVariables : NoCopy {
    public:
     OpenVariables(const Pointer& session, CallSite site);
     ~OpenVariables();
-    OpenVariables(const OpenVariables&) = delete;
-    OpenVariables& operator=(const OpenVariables&) = delete;
 
     Impl* operator->() const noexcept { return session_.get(); }
 

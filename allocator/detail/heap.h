@@ -7,6 +7,7 @@
 
 #include "ebb/allocator/detail/block_node.h"
 #include "ebb/allocator/detail/free_index.h"
+#include "ebb/allocator/no_copy.h"
 #include "ebb/allocator/profile.h"
 
 namespace ebb::memory::detail {
@@ -44,11 +45,9 @@ class Slab {
 /// Blocks are cut to the exact byte, and idle neighbours of a kind are merged at once. A function
 /// that throws leaves everything as it was. Small and larger requests are kept apart: a long-lived
 /// small block in a gap that the next step needs whole would make that step take more memory.
-class Heap {
+class Heap : NoCopy {
  public:
   explicit Heap(const Profile& profile) noexcept : profile_(profile) {}
-  Heap(const Heap&) = delete;
-  Heap& operator=(const Heap&) = delete;
 
   /// Returns a live node of exactly `bytes` (rounded, positive), cut from the best free one; null
   /// on a miss.
@@ -119,12 +118,10 @@ class Heap {
   const Segments& segments() const noexcept { return segments_; }
 
   /// Visits the live nodes in several calls; changes between two calls move it on.
-  class Walk {
+  class Walk : NoCopy {
    public:
     explicit Walk(Heap& heap) noexcept;
     ~Walk();
-    Walk(const Walk&) = delete;
-    Walk& operator=(const Walk&) = delete;
     /// Returns the next live node after looking at no more than `nodes` nodes, and counts them
     /// down. Null when the count is used up or at the end.
     const BlockNode* next(std::size_t& nodes) noexcept;

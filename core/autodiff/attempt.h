@@ -2,6 +2,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/base/reference.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/storage.h"
@@ -14,12 +15,10 @@ namespace detail {
 
 // Undo log of one attempt(). When an exception leaves its scope, the destructor takes back the
 // changes noted on this thread.
-class Attempt {
+class Attempt : NoCopy {
  public:
   Attempt() noexcept;
   ~Attempt();
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
 
   // Makes room for the note of a change that is still to come, which then cannot fail.
   static void announce_gradient(const Ref<Node>& leaf) {

@@ -104,12 +104,10 @@ Tensor same_history(const Tensor& tensor) {
   return other;
 }
 
-class RegionScope {
+class RegionScope : NoCopy {
  public:
   explicit RegionScope(Recorder& recorder) : recorder_(recorder) { recorder_.begin_recompute(); }
   ~RegionScope() { recorder_.end_recompute(); }
-  RegionScope(const RegionScope&) = delete;
-  RegionScope& operator=(const RegionScope&) = delete;
 
  private:
   Recorder& recorder_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tape_record.h"
@@ -34,7 +35,7 @@ Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& in
 namespace detail {
 // Collects the inputs of a function that it did not make itself: tensors with a history (arguments
 // and captured parameters), and memory that must be unchanged when it runs again.
-class EdgeCollector {
+class EdgeCollector : NoCopy {
  public:
   struct Found {
     Ref<Node> node;
@@ -57,8 +58,6 @@ class EdgeCollector {
   ~EdgeCollector() {
     if (graph_) graph_->end_recompute();
   }
-  EdgeCollector(const EdgeCollector&) = delete;
-  EdgeCollector& operator=(const EdgeCollector&) = delete;
 
  private:
   const std::uint64_t start_ = Storage::next_serial();  // memory made later is the function's own

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "ebb/allocator/no_copy.h"
+
 namespace ebb {
 
 namespace detail {
@@ -45,7 +47,7 @@ inline CallSite& entry() noexcept {
 }
 
 // Opened by functions that call other public functions: models, optimizers, reverse mode.
-class CallSiteScope {
+class CallSiteScope : NoCopy {
  public:
   enum Rank { outermost, innermost };
   // With `outermost`, a line that is already set stays. A layer within another one replaces it.
@@ -56,8 +58,6 @@ class CallSiteScope {
       entry().layer = site.layer;
   }
   ~CallSiteScope() { entry() = previous_; }
-  CallSiteScope(const CallSiteScope&) = delete;
-  CallSiteScope& operator=(const CallSiteScope&) = delete;
 
  private:
   const CallSite previous_;

@@ -1,4 +1,5 @@
 #pragma once
+#include "ebb/allocator/no_copy.h"
 
 namespace ebb::detail {
 
@@ -12,15 +13,13 @@ inline const char*& called() noexcept {
 // Opened by a public function made of others, whose errors then carry its name (message() in
 // error.h) but the shapes of the inner calls. So it should check the user's arguments first, by
 // check() in core/ops/shape_rules.h.
-class CalledScope {
+class CalledScope : NoCopy {
  public:
   // A function that is already set stays. Null changes nothing.
   explicit CalledScope(const char* function) noexcept : previous_(called()) {
     if (!previous_) called() = function;
   }
   ~CalledScope() { called() = previous_; }
-  CalledScope(const CalledScope&) = delete;
-  CalledScope& operator=(const CalledScope&) = delete;
 
  private:
   const char* const previous_;

@@ -6,6 +6,7 @@
 
 #include "ebb/allocator/memory_source.h"
 #include "ebb/allocator/profile.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
@@ -18,11 +19,8 @@ struct [[nodiscard]] Launched {
 
 // A sequence of launches that a device has recorded, to be run again as one. The prepared state,
 // attributes and memory that they refer to must outlive it.
-class Capture {
+class Capture : NoCopy {
  public:
-  Capture() = default;
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
   virtual ~Capture() = default;
 };
 
@@ -32,11 +30,8 @@ class Capture {
 //
 // A failure that shows only later is returned by the next synchronise() or copy_out(), and by every
 // call after it: the device is lost then.
-class Backend {
+class Backend : NoCopy {
  public:
-  Backend() = default;
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
   // Whether the device's memory is the host's and work is done when the call returns. Such a device

@@ -1,15 +1,14 @@
 #pragma once
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/device/runtime.h"
 
 namespace ebb {
 
 // A stream lent to one owner, such as a session, for the life of this object.
-class LentStream {
+class LentStream : NoCopy {
  public:
   explicit LentStream(Runtime& runtime) : runtime_(runtime), stream_(runtime.lend_stream()) {}
   ~LentStream() { runtime_.take_back(stream_); }
-  LentStream(const LentStream&) = delete;
-  LentStream& operator=(const LentStream&) = delete;
 
   Stream* get() const noexcept { return stream_; }
 

@@ -13,6 +13,7 @@
 
 #include "ebb/allocator/category.h"
 #include "ebb/core/base/call_site.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/base/shape.h"
 #include "ebb/core/device/device.h"
 
@@ -37,8 +38,7 @@ class GivenValues {
   GivenValues(double number)  // NOLINT: implicit by design
       : function_([number](const ValueRead&) { return number; }) {}
   template <class Function>
-  requires std::is_invocable_r_v<double, Function&, const ValueRead&> GivenValues(
-      Function function)
+  requires std::is_invocable_r_v<double, Function&, const ValueRead&> GivenValues(Function function)
       : function_(std::move(function)) {}  // NOLINT: implicit by design
 
   explicit operator bool() const noexcept { return static_cast<bool>(function_); }
@@ -91,13 +91,11 @@ class Simulation {
 };
 
 // A prediction's simulation on a device, for the scope's life. A real device has no use for it.
-class SimulationScope {
+class SimulationScope : NoCopy {
  public:
   SimulationScope(const Device& twin, const memory::GivenValues& values,
                   std::shared_ptr<const Simulation> outer = {});
   ~SimulationScope();
-  SimulationScope(const SimulationScope&) = delete;
-  SimulationScope& operator=(const SimulationScope&) = delete;
 
   std::vector<memory::ReadLine> reads() const { return simulation_->reads(); }
 

@@ -2,13 +2,14 @@
 #include <memory>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/device/runtime.h"
 
 namespace ebb::detail {
 
 // Host memory that fills a device. Page-locked if the device has such memory, so that it copies
 // while the host goes on.
-class Staging {
+class Staging : NoCopy {
  public:
   // For copies in the order of `stream`.
   Staging(Runtime& runtime, Stream* stream, std::size_t bytes, const memory::Tag& tag)
@@ -29,8 +30,6 @@ class Staging {
     }
     runtime_.staging()->free(block_);
   }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
 
   std::byte* data() const noexcept {
     return block_ ? static_cast<std::byte*>(block_->data()) : plain_.get();

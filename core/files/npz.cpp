@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/files/input_file.h"
 #include "ebb/core/files/npy.h"
 #include "ebb/core/files/npy_array.h"
@@ -24,11 +25,9 @@ constexpr zip_uint64_t kMostInflated = 1032;  // most bytes inflated from one: d
                                               // bytes in two bits
 using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;  // closed without writing
 
-struct ZipError : zip_error_t {
+struct ZipError : zip_error_t, NoCopy {
   explicit ZipError(int code = ZIP_ER_OK) { zip_error_init_with_code(this, code); }
   ~ZipError() { zip_error_fini(this); }
-  ZipError(const ZipError&) = delete;
-  ZipError& operator=(const ZipError&) = delete;
 };
 
 // Lets libzip write to an OutputFile.

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <string>
 
+#include "ebb/core/base/no_copy.h"
+
 namespace ebb::detail {
 
 // A file that appears as a whole or not at all. It is written under another name in the same
 // folder, then synced and renamed. On any failure before commit() returns, the old file stays as it
 // was and the new one is removed. If `name` is a link, the file it leads to is replaced.
-class OutputFile {
+class OutputFile : NoCopy {
  public:
   // Throws FileError with the system's cause; also if `name` exists and is not a regular file.
   explicit OutputFile(std::string name);
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
 
   // Throws FileError.
@@ -34,12 +34,10 @@ class OutputFile {
 };
 
 // A temporary file for this process only: written in place and not synced.
-class ScratchFile {
+class ScratchFile : NoCopy {
  public:
   // Throws FileError with the system's cause; also if `name` exists.
   explicit ScratchFile(std::string name);
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
   ~ScratchFile();
 
   // These throw FileError.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "ebb/core/base/attributes.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/base/shape.h"
 #include "ebb/core/kernels/status.h"
 
@@ -45,11 +46,8 @@ struct Buffer {
 
 // A queue of work on a device: its work runs one after the other. Streams run beside each other,
 // except where one waits for another.
-class Stream {
+class Stream : NoCopy {
  public:
-  Stream() = default;
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 };
 

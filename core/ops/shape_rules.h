@@ -1,6 +1,7 @@
 // Shared by the shape rules and public functions of several families.
 #pragma once
 #include "ebb/core/base/called.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
@@ -31,13 +32,11 @@ const Tensor& tensor_of(const OpDef& op, const Operand& operand);
 // Holds an operand of a public function that allocates before it reads it: when memory is short, a
 // callback (allocator/watch.h) may give up the caller's handle. A temporary has no other owner and
 // stays a temporary.
-class HeldOperand {
+class HeldOperand : NoCopy {
  public:
   explicit HeldOperand(const Operand& x)
       : handle_(x.is_number() || x.expiring() ? Tensor() : x.tensor()),
         operand_(handle_.defined() ? Operand(handle_, x.site()) : x) {}
-  HeldOperand(const HeldOperand&) = delete;
-  HeldOperand& operator=(const HeldOperand&) = delete;
   const Operand& operator*() const noexcept { return operand_; }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 #include <exception>
 
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/parameters/parameters.h"
 
 namespace ebb::detail {
@@ -8,12 +9,10 @@ namespace ebb::detail {
 // Opened by a model's constructor: its line for messages. If an exception leaves the scope,
 // declarations made in it are taken back: a model that did not fit holds nothing, and its names are
 // free. A graph's declarations stay.
-class Declaring {
+class Declaring : NoCopy {
  public:
   Declaring(const Parameters& parameters, CallSite site) noexcept;
   ~Declaring();
-  Declaring(const Declaring&) = delete;
-  Declaring& operator=(const Declaring&) = delete;
 
  private:
   const CallSiteScope at_;

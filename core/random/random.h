@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/tensor/tensor.h"
 
 namespace ebb {
@@ -32,13 +33,11 @@ Tensor next_draw(const Tensor& like, CallSite site);
 Tensor next_draw(const Device& device, CallSite site);
 
 // Puts the thread's generator back at the end of a scope, which may draw from another state.
-class GeneratorScope {
+class GeneratorScope : NoCopy {
  public:
   explicit GeneratorScope(Generator state = generator()) noexcept
       : before_(std::exchange(generator(), state)) {}
   ~GeneratorScope() { generator() = before_; }
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
 
  private:
   const Generator before_;
@@ -46,14 +45,12 @@ class GeneratorScope {
 
 // Puts the thread's generator back when an exception leaves the scope: code that failed has drawn
 // nothing.
-class GeneratorTrial {
+class GeneratorTrial : NoCopy {
  public:
   GeneratorTrial() noexcept : before_(generator()), exceptions_(std::uncaught_exceptions()) {}
   ~GeneratorTrial() {
     if (fails()) generator() = before_;
   }
-  GeneratorTrial(const GeneratorTrial&) = delete;
-  GeneratorTrial& operator=(const GeneratorTrial&) = delete;
 
   // In a destructor: whether an exception is leaving the scope.
   bool fails() const noexcept { return std::uncaught_exceptions() > exceptions_; }

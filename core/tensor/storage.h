@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "ebb/core/base/call_site.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/base/reference.h"
 #include "ebb/core/device/device.h"
 #include "ebb/core/device/runtime.h"
@@ -71,14 +72,12 @@ class Storage final : public Counted {
     if (device_.runtime().has_streams()) require_last_user(stream);
   }
   // Calls use_on() now and used_on() at the end of its life.
-  class Use {
+  class Use : NoCopy {
    public:
     Use(const Storage& storage, Stream* stream) : storage_(storage), stream_(stream) {
       storage_.use_on(stream_);
     }
     ~Use() { storage_.used_on(stream_); }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
 
    private:
     const Storage& storage_;
@@ -157,14 +156,12 @@ class Storage final : public Counted {
 
  private:
   // Guards keepers and category together, so that each count matches the category set for it.
-  class Lock {
+  class Lock : NoCopy {
    public:
     explicit Lock(const Storage& storage) noexcept : locked_(storage.locked_) {
       while (locked_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
     }
     ~Lock() { locked_.clear(std::memory_order_release); }
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
 
    private:
     std::atomic_flag& locked_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ebb/allocator/category.h"
+#include "ebb/core/base/no_copy.h"
 
 namespace ebb {
 
@@ -45,13 +46,11 @@ inline TapeMode without_history() noexcept {
 }
 
 // Puts the mode back at the end of a scope, which may set another or change tape_mode().
-class TapeModeScope {
+class TapeModeScope : NoCopy {
  public:
   explicit TapeModeScope(TapeMode mode = tape_mode()) noexcept
       : previous_(std::exchange(tape_mode(), mode)) {}
   ~TapeModeScope() { tape_mode() = previous_; }
-  TapeModeScope(const TapeModeScope&) = delete;
-  TapeModeScope& operator=(const TapeModeScope&) = delete;
 
  private:
   const TapeMode previous_;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/graph/passes/draft.h"
 
@@ -95,12 +96,10 @@ void measure(const Timeline& timeline, const Turns& turns, Usage& usage);
 inline constexpr std::size_t kPlanningTurns = 12'000'000;
 
 // The search for what to compute again. The same questions in the same order have the same answers.
-class Recomputation {
+class Recomputation : NoCopy {
  public:
   explicit Recomputation(const Timeline& timeline);  // which outlives it
   ~Recomputation();
-  Recomputation(const Recomputation&) = delete;
-  Recomputation& operator=(const Recomputation&) = delete;
 
   // Turns with the fewest bytes alive that the search can reach.
   const Turns& least();

@@ -9,6 +9,7 @@
 
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/optim/detail/update_rule.h"
 #include "ebb/optim/optimizer.h"
@@ -66,15 +67,13 @@ std::vector<Tensor> commit(const Queue& queue) {
 // One step of an optimizer over some parameters. It first allocates everything, on device and host;
 // the writing takes no memory and is one call at the end. Where an exception leaves its scope, it
 // removes the slots that it has made.
-class OptimizerStep {
+class OptimizerStep : NoCopy {
  public:
   // Finds or makes the slots: the rule's, and for accumulation a sum of dtype `sums` per target and
   // a count of samples.
   OptimizerStep(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
                 std::optional<DType> sums = {});
   ~OptimizerStep();
-  OptimizerStep(const OptimizerStep&) = delete;
-  OptimizerStep& operator=(const OptimizerStep&) = delete;
 
   // Name of the slot of accumulated gradients: the part after the '/' and the parameter's name.
   static std::string sum_name(const Optimizer& optimizer, const Parameters& parameters);

@@ -1,0 +1,2 @@
+#pragma once
+#include "ebb/allocator/no_copy.h"
