@@ -19,9 +19,7 @@ struct BFloat16 {
     return std::bit_cast<float>(std::uint32_t{bits} << 16);
   }
   static constexpr BFloat16 of_bits(std::uint16_t bits) noexcept {
-    BFloat16 number{};
-    number.bits = bits;
-    return number;
+    return std::bit_cast<BFloat16>(bits);
   }
 
  private:
@@ -46,9 +44,7 @@ struct Float16 {
   EBB_HOST_DEVICE explicit constexpr Float16(float value) noexcept : bits(round(value)) {}
   EBB_HOST_DEVICE explicit constexpr operator float() const noexcept { return widen(bits); }
   static constexpr Float16 of_bits(std::uint16_t bits) noexcept {
-    Float16 number{};
-    number.bits = bits;
-    return number;
+    return std::bit_cast<Float16>(bits);
   }
 
  private:

@@ -22,7 +22,6 @@ class Positions {
   constexpr bool has(std::size_t i) const noexcept { return (bits_ >> (i < 63 ? i : 63) & 1) != 0; }
   constexpr bool empty() const noexcept { return bits_ == 0; }
 
-  friend constexpr Positions operator~(Positions a) { return Positions(~a.bits_); }
   friend constexpr Positions operator|(Positions a, Positions b) {
     return Positions(a.bits_ | b.bits_);
   }
@@ -72,13 +71,6 @@ class IndexSet {
     first_ = other.first_;
     further_ = std::move(other.further_);
     return *this;
-  }
-  // Members of `positions` below `count`.
-  static IndexSet among_first(std::size_t count, Positions positions) {
-    IndexSet set;
-    for (std::size_t i = 0; i < count; ++i)
-      if (positions.has(i)) set.insert(i);
-    return set;
   }
 
   bool has(std::size_t i) const noexcept {

@@ -8,13 +8,12 @@
 namespace ebb::tests {
 
 TEST_CASE("Positions name inputs one by one, or all from one on", "[host]") {
-  constexpr Positions some = bit(0) | bit(31), rest = from(2), but_one = kAll & ~bit(1), none = {};
+  constexpr Positions some = bit(0) | bit(31), rest = from(2), but_one = bit(0) | from(2), none = {};
   for (std::size_t i = 0; i < 1000; ++i) {
     INFO(i);
     CHECK(some.has(i) == (i == 0 || i == 31));
     CHECK(rest.has(i) == (i >= 2));
     CHECK(but_one.has(i) == (i != 1));
-    CHECK((~rest).has(i) != rest.has(i));
     CHECK((but_one & from(5)).has(i) == (i >= 5));
     CHECK_FALSE(none.has(i));
   }
@@ -46,8 +45,6 @@ TEST_CASE("An index set holds what was inserted and nothing else, however far", 
       CHECK(moved.has(i) == copy.has(i));
     }
   }
-  const IndexSet named = IndexSet::among_first(200, ~bit(1));
-  for (std::size_t i = 0; i < 300; ++i) CHECK(named.has(i) == (i < 200 && i != 1));
 }
 
 }  // namespace ebb::tests

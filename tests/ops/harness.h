@@ -27,7 +27,10 @@ std::int64_t large_batch(const Sample& sample);
 
 // Indices of the inputs or outputs that `positions` names in an application with `count` of them.
 inline IndexSet named(Positions positions, std::size_t count) {
-  return IndexSet::among_first(count, positions);
+  IndexSet set;
+  for (std::size_t i = 0; i < count; ++i)
+    if (positions.has(i)) set.insert(i);
+  return set;
 }
 
 using Bytes = std::vector<std::byte>;
