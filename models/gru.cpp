@@ -17,10 +17,9 @@ GruOutput Gru::operator()(const Tensor& x, const GruCall& call, CallSite site) c
     const ebb::detail::CallSiteScope scope(in_layer_of(layers_[0].input, site));
     return in_both_ways(x, call);
   }
-  GruResult result = gru(
+  return gru(
       {x, site}, layers_,
       {.dropout = dropout_, .phase = call.phase, .hidden = call.hidden, .lengths = call.lengths});
-  return {std::move(result.sequence), std::move(result.hidden)};
 }
 
 GruOutput Gru::in_both_ways(const Tensor& x, const GruCall& call) const {

@@ -22,11 +22,9 @@ struct GruCall {
   Tensor lengths = {};
 };
 
-struct GruOutput {
-  Tensor sequence;  // last layer's output at each step, [batch, time, hidden]; with two
-                    // directions, side by side, [batch, time, 2 hidden]
-  Tensor hidden;    // after the last step, as in GruCall
-};
+// As of ebb::gru. With two directions the sequence has both, [batch, time, 2 hidden], and the
+// hidden state is as in GruCall.
+using GruOutput = GruResult;
 
 // A stack of GRU layers (formulas at ebb::gru). Layer l has parameters "l.input" [in, 3 hidden] and
 // "l.recurrent" [hidden, 3 hidden], gates in the order r, z, n, and "l.bias" [4 hidden]: the biases
