@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <locale>
 #include <sstream>
 
@@ -119,11 +118,8 @@ double CsvReader::number(std::size_t column) const {
 float CsvReader::number_f32(std::size_t column) const { return read_number<float>(column, "f32"); }
 
 std::int32_t CsvReader::integer_i32(std::size_t column) const {
-  const double value = number(column);
-  if (value != std::trunc(value)) fail_at(column, "is not a whole number");
-  if (value < std::numeric_limits<std::int32_t>::min() ||
-      value > std::numeric_limits<std::int32_t>::max())
-    fail_at(column, "is beyond the range of i32");
+  const std::int64_t value = integer_i64(column);
+  if (!std::in_range<std::int32_t>(value)) fail_at(column, "is beyond the range of i32");
   return static_cast<std::int32_t>(value);
 }
 
