@@ -48,17 +48,6 @@ T first_of(const T* row, std::int64_t count) noexcept {
   return detail::fold<T, kLanes<T>>(best, first);
 }
 
-// The extremes of kShortRows consecutive rows that are too short for vectors, side by side.
-constexpr int kShortRows = 8;
-template <bool kSmallest, class T>
-void first_of_short_rows(const T* in, std::int64_t count, T* to) noexcept {
-  T bests[kShortRows];  // not aliased, so that the loop is vectorised
-  for (int k = 0; k < kShortRows; ++k) bests[k] = in[k * count];
-  for (std::int64_t j = 1; j < count; ++j)
-    for (int k = 0; k < kShortRows; ++k) bests[k] = First<kSmallest>()(in[k * count + j], bests[k]);
-  std::copy_n(bests, kShortRows, to);
-}
-
 template <class T>
 bool is_nan(T x) noexcept {
   return x != x;
@@ -109,16 +98,20 @@ void of_all(const Work<T>& work) {
   }
 }
 
-// Rows that are too short for vectors.
+// Rows that are too short for vectors, several side by side.
 template <bool kSmallest, class T>
 void of_short_rows(const Work<T>& work) {
+  constexpr int kShortRows = 8;
   const std::int64_t size = work.axes.inner;
   for_pieces(work.axes.outer_kept, rows_per_piece(size), [&](std::int64_t begin, std::int64_t end) {
     std::int64_t o = begin;
     for (; o + kShortRows <= end; o += kShortRows) {
       const T* rows = work.in + o * size;
-      T bests[kShortRows];
-      first_of_short_rows<kSmallest>(rows, size, bests);
+      T bests[kShortRows];  // not aliased, so that the loop is vectorised
+      for (int k = 0; k < kShortRows; ++k) bests[k] = rows[k * size];
+      for (std::int64_t j = 1; j < size; ++j)
+        for (int k = 0; k < kShortRows; ++k)
+          bests[k] = First<kSmallest>()(rows[k * size + j], bests[k]);
       for (int k = 0; k < kShortRows; ++k) work.put(o + k, bests[k], rows + k * size);
     }
     for (; o < end; ++o)
