@@ -122,19 +122,13 @@ void check_alike(const Tensors& part, const std::vector<Tensor>& fields, const c
 
 DataSet::DataSet(std::vector<Tensor> fields) : fields_(std::move(fields)) {
   if (fields_.empty()) fail("takes at least one field");
-  if (fields_.size() == 2) {
-    check_on_host(fields_[0], "inputs");
-    check_on_host(fields_[1], "targets");
-    if (fields_[0].shape()[0] != fields_[1].shape()[0])
-      fail<ShapeError>("takes as many inputs as targets, not " + fields_[0].to_string() + " and " +
-                       fields_[1].to_string());
-    return;
-  }
+  const bool is_pair = fields_.size() == 2;
   for (const Tensor& field : fields_) {
-    check_on_host(field, "fields");
+    check_on_host(field, !is_pair ? "fields" : &field == &fields_[0] ? "inputs" : "targets");
     if (field.shape()[0] != size())
-      fail<ShapeError>("takes fields of as many samples each, not " + fields_[0].to_string() +
-                       " and " + field.to_string());
+      fail<ShapeError>(std::string("takes ") +
+                       (is_pair ? "as many inputs as targets" : "fields of as many samples each") +
+                       ", not " + fields_[0].to_string() + " and " + field.to_string());
   }
 }
 
