@@ -15,13 +15,11 @@ class CpuBackend final : public Backend {
   Status wait(Stream*, Stream*) noexcept override { return {}; }
   Status synchronise(Stream*) noexcept override { return {}; }
 
-  Status copy_in(Stream*, void* to, const void* from, std::size_t bytes) noexcept override {
-    if (bytes) std::memcpy(to, from, bytes);
-    return {};
+  Status copy_in(Stream* s, void* to, const void* from, std::size_t bytes) noexcept override {
+    return copy(s, to, from, bytes);
   }
-  Status copy_out(Stream*, void* to, const void* from, std::size_t bytes) noexcept override {
-    if (bytes) std::memcpy(to, from, bytes);
-    return {};
+  Status copy_out(Stream* s, void* to, const void* from, std::size_t bytes) noexcept override {
+    return copy(s, to, from, bytes);
   }
   Status copy(Stream*, void* to, const void* from, std::size_t bytes) noexcept override {
     if (bytes) std::memcpy(to, from, bytes);
