@@ -44,8 +44,7 @@ class Emitter {
       program_.arena_lives.push_back(
           {schedule_.layout.offsets[b], life.bytes, life.first, life.end - 1});
     }
-    std::stable_sort(program_.arena_lives.begin(), program_.arena_lives.end(),
-                     [](const ArenaLife& a, const ArenaLife& b) { return a.last < b.last; });
+    std::ranges::stable_sort(program_.arena_lives, {}, &ArenaLife::last);
     for (const DraftMemory& memory : draft_.memories)
       if (memory.kind == Location::captured && !memory.updates.empty())
         program_.updated_captured.push_back(memory.index);
