@@ -18,10 +18,7 @@ CachingAllocator::CachingAllocator(std::unique_ptr<MemorySource> source, Profile
 CachingAllocator::~CachingAllocator() {
   assert(state_->pools.empty() && "a pool outlives its allocator");
   assert(state_->ledger.allocations() == 0 && "a block outlives its allocator");
-  {
-    const Guard mapping(state_->mapping);
-    state_->preallocated = 0;
-  }
+  detail::locked(state_->mapping, [&] { state_->preallocated = 0; });
   release_cached();
 }
 
@@ -118,11 +115,7 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const Guard mapping(state.mapping);
   state.note(CallLog::Kind::release_cached);
   const std::size_t of_pools = state.take_refused(kNoLimit, nullptr);
-  std::size_t reserved = 0;
-  {
-    const Guard guard(state.lock);
-    reserved = state.cache_reserved();
-  }
+  const std::size_t reserved = detail::locked(state.lock, [&] { return state.cache_reserved(); });
   const std::size_t kept = state.preallocated;
   ReleaseReport report;
   if (reserved > kept) report = state.trim(kept > 0 ? reserved - kept : kNoLimit);
@@ -146,10 +139,7 @@ void CachingAllocator::set_limit(std::optional<std::size_t> reserved_bytes) noex
     const std::size_t reserved = state.ledger.published_reserved();
     return reserved > state.limit ? reserved - state.limit : 0;
   };
-  {
-    const Guard guard(state.lock);
-    state.limit = reserved_bytes.value_or(kNoLimit);
-  }
+  detail::locked(state.lock, [&] { state.limit = reserved_bytes.value_or(kNoLimit); });
   if (excess() > 0) {
     state.trim(excess());
     const Guard guard(state.lock);

@@ -61,10 +61,7 @@ Composition Pool::of_one(const Request& request) const {
 Block* Pool::allocate(const Request& request) { return allocate(request, of_one(request)); }
 
 Block* Pool::allocate(const Request& request, Composition composition, bool may_grow) {
-  {
-    const Guard guard(allocator_.lock);
-    check_open();
-  }
+  detail::locked(allocator_.lock, [&] { check_open(); });
   Holding& holding = add_holding(request, std::move(composition), may_grow);
   try {
     provide(holding, 0, allocator_.profile.in_pages(holding.bytes()), request, [] {});
@@ -140,14 +137,9 @@ void Pool::remove_holding(Holding& holding) noexcept {
 template <class Then>
 void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
                    Then&& then) {
-  if (allocator_.is_special()) {
-    bool is_injected = false;
-    {
-      const Guard guard(allocator_.lock);
-      is_injected = allocator_.fails_now();
-    }
-    if (is_injected) allocator_.refuse(request, {.reason = Reason::injected}, state_.get());
-  }
+  if (allocator_.is_special() &&
+      detail::locked(allocator_.lock, [&] { return allocator_.fails_now(); }))
+    allocator_.refuse(request, {.reason = Reason::injected}, state_.get());
   allocator_.obtain(request, state_.get(), [&](Refusal& refusal) {
     check_open();
     if (!allocator_.commit_pages(*state_, holding, had, bytes, refusal)) return false;
@@ -177,10 +169,7 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
                 holding.pages,
                 is_here};
   bool has_grown = false;
-  {
-    const Guard mapping(allocator_.mapping);
-    holding.is_busy = true;
-  }
+  detail::locked(allocator_.mapping, [&] { holding.is_busy = true; });
   try {
     provide(holding, had, pages, request, [&] {
       if (is_here) allocator_.uncount(*state_, holding);
@@ -310,10 +299,7 @@ void Pool::resume() {
     const Guard mapping(allocator_.mapping);
     check_open();
     for (Holding* each : resumed) each->is_busy = false;
-    {
-      const Guard guard(allocator_.lock);
-      state_->suspended = false;
-    }
+    detail::locked(allocator_.lock, [&] { state_->suspended = false; });
     allocator_.refill_cushion(*state_);
   } catch (...) {
     bool is_closed = false;

@@ -26,6 +26,13 @@ inline constexpr std::size_t kMostBytes = std::size_t{1} << 61;
 // Most bytes on their way to the device at a time; then other threads get their turn.
 inline constexpr std::size_t kMostAtOnce = std::size_t{64} << 20;
 
+/// What f() gives under a lock.
+template <class AnyMutex, class F>
+auto locked(AnyMutex& mutex, const F& f) {
+  const Guard guard(mutex);
+  return f();
+}
+
 /// A block of a pool, with a range of addresses of its own.
 struct Holding final : BlockNode {
   enum class Presence : std::uint8_t {

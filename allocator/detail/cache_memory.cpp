@@ -162,18 +162,13 @@ void AllocatorState::refill_preallocated() noexcept {
 ReleaseReport AllocatorState::trim(std::size_t bytes) noexcept {
   if (!profile.grows) return trim_segments(bytes);
   ReleaseReport report;
-  {
-    // Only pages that are free now. Pages freed meanwhile are for their owners to use again;
-    // chasing them might never end.
-    const Guard guard(lock);
-    bytes = std::min(bytes, heap.free_bytes().in_pages);
-  }
+  // Only pages that are free now. Pages freed meanwhile are for their owners to use again; chasing
+  // them might never end.
+  bytes = std::min(bytes, locked(lock, [&] { return heap.free_bytes().in_pages; }));
   while (report.returned_bytes < bytes) {
-    BlockNode* claimed = nullptr;
-    {
-      const Guard guard(lock);
-      claimed = heap.claim_pages(std::min(bytes - report.returned_bytes, kMostAtOnce));
-    }
+    BlockNode* const claimed = locked(lock, [&] {
+      return heap.claim_pages(std::min(bytes - report.returned_bytes, kMostAtOnce));
+    });
     if (!claimed) break;
     std::size_t returned = 0;
     for (BlockNode* node = claimed; node; node = node->chain) {

@@ -144,10 +144,7 @@ std::size_t AllocatorState::room_of(const PoolState& pool, std::size_t room_of_d
 
 void AllocatorState::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
   constexpr std::size_t kHolders = 10;
-  {
-    const Guard guard(mapping);
-    refill_preallocated();
-  }
+  locked(mapping, [&] { refill_preallocated(); });
   OutOfMemory::Facts facts;
   facts.reason = refusal.reason;
   facts.request = request;
