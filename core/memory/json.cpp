@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -99,22 +97,6 @@ const char* name(OutOfMemory::Reason reason) noexcept {
                                    "injected"};
   return names[static_cast<std::size_t>(reason)];
 }
-
-// Distinct tags by text, as copies of one line in a header have several addresses, and the index
-// of each given tag among them.
-std::pair<Json, std::vector<std::size_t>> distinct(const std::vector<Tag>& tags) {
-  using Text = std::string_view;
-  std::map<std::tuple<Text, Text, unsigned, Text>, std::size_t> known;
-  Json list = Json::array();
-  std::vector<std::size_t> indices;
-  for (const Tag& tag : tags) {
-    const auto [place, is_new] =
-        known.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer}, known.size());
-    if (is_new) list.push_back(to_json(tag));
-    indices.push_back(place->second);
-  }
-  return {list, indices};
-}
 }  // namespace
 
 std::string Comparison::json() const {
@@ -164,13 +146,13 @@ std::string detail::json_string(std::string_view text) { return text_of(text, -1
 
 void detail::write_recording(std::string_view device, const EventLog::Reading& reading,
                              PieceFile& file) {
-  const auto [tags, index_of] = distinct(reading.tags);
-  Json samples = Json::array(), marks = Json::array();
+  Json tags = Json::array(), samples = Json::array(), marks = Json::array();
+  for (const Tag& tag : reading.tags) tags.push_back(to_json(tag));
   for (const Sample& sample : reading.samples)
     samples.push_back({sample.begin, sample.end, sample.events, sample.steps,
                        sample.peak.by_category, sample.peak_reserved, sample.after.allocated,
                        sample.after.reserved});
-  for (const Event& mark : reading.marks) marks.push_back({mark.nanoseconds, index_of[mark.tag]});
+  for (const Event& mark : reading.marks) marks.push_back({mark.nanoseconds, mark.tag});
   const Json allocated = by_category([&](std::size_t i) { return reading.before.allocated[i]; });
   std::string text = text_of(
       {{"format", "ebb memory recording"},
@@ -197,8 +179,8 @@ void detail::write_recording(std::string_view device, const EventLog::Reading& r
                    to_string(static_cast<int>(event.kind)) + ',' +
                    to_string(reinterpret_cast<std::uintptr_t>(event.address)) + ',' +
                    to_string(event.bytes) + ',' + to_string(static_cast<int>(event.category)) +
-                   ',' + to_string(static_cast<int>(event.before)) + ',' +
-                   to_string(index_of[event.tag]) + ']';
+                   ',' + to_string(static_cast<int>(event.before)) + ',' + to_string(event.tag) +
+                   ']';
   file.text() += "]}\n";
 }
 
