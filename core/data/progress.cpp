@@ -51,26 +51,19 @@ std::string memory_text(const memory::Stats& stats) {
 // The bytes by category, then those reserved alone, in so many columns.
 std::string bar(const memory::Stats& stats, std::size_t columns) {
   constexpr const char* colours[] = {"34", "33", "35", "32", "36", "90", "31"};
+  constexpr const char* initials[] = {"P", "G", "O", "A", "I", "W", "T"};
   static_assert(std::size(colours) == memory::kCategoryCount);
   const char* const no_color = std::getenv("NO_COLOR");
   const bool coloured = !no_color || !*no_color;
   const std::size_t most = std::max<std::size_t>(stats.reserved.peak, 1);
-  const auto column = [&](std::size_t bytes) {
-    return static_cast<std::size_t>(static_cast<double>(bytes) * static_cast<double>(columns) /
-                                        static_cast<double>(most) +
-                                    0.5);
-  };
+  const auto column = [&](std::size_t bytes) { return (2 * columns * bytes + most) / (2 * most); };
   std::string text;
   std::size_t bytes = 0, at = 0;
   for (std::size_t i = 0; i < memory::kCategoryCount; ++i) {
     bytes += stats.by_category[i].current;
     if (column(bytes) <= at) continue;
     if (coloured) text += std::string("\033[") + colours[i] + 'm';
-    for (; at < column(bytes); ++at)
-      if (coloured)
-        text += "\u2588";
-      else
-        text += static_cast<char>(name(static_cast<memory::Category>(i))[0] - 'a' + 'A');
+    for (; at < column(bytes); ++at) text += coloured ? "\u2588" : initials[i];
   }
   if (coloured) text += "\033[0m";
   for (; at < column(stats.reserved.current); ++at) text += '.';
@@ -123,8 +116,8 @@ std::string Progress::line(double seconds, bool is_last) const {
 }
 
 void Progress::write(const std::string& line, bool ends) {
-  std::string memory;
-  if (device_) memory = memory_text(device_->runtime().allocator().stats());
+  const memory::Stats stats = device_ ? device_->runtime().allocator().stats() : memory::Stats{};
+  std::string memory = memory_text(stats);
   if (!terminal_) {
     out_ << line << (device_ ? "  " + memory : "") << '\n' << std::flush;
     return;
@@ -133,8 +126,7 @@ void Progress::write(const std::string& line, bool ends) {
   out_ << "\r\033[K" << cut(line, columns);
   if (device_ && !ends) {  // below; the cursor goes back, and to the left for an echoed ^C
     if (memory.size() + 2 < columns) memory = "  " + memory;
-    out_ << "\n\033[K"
-         << bar(device_->runtime().allocator().stats(), columns - std::min(columns, memory.size()))
+    out_ << "\n\033[K" << bar(stats, columns - std::min(columns, memory.size()))
          << cut(memory, columns) << "\033[A\r";
   }
   out_ << (!ends ? "" : device_ ? "\n\033[K" : "\n") << std::flush;
