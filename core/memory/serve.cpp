@@ -9,7 +9,6 @@
 
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
@@ -23,32 +22,21 @@ std::string data_of(const Device& device) {
   return detail::page_data("Memory of " + device.name(), &device,
                            {&run, run.log ? std::size_t{1} : std::size_t{0}}, true);
 }
-}  // namespace
 
-struct Server::Impl {
+struct Running {
   httplib::Server http;
-  int port = 0;
-  std::thread thread;
+  std::jthread thread = {};
 
-  ~Impl() {
-    http.stop();
-    if (thread.joinable()) thread.join();
-  }
+  ~Running() { http.stop(); }  // before the thread is joined
 };
-
-Server::Server(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-Server::Server(Server&&) noexcept = default;
-Server& Server::operator=(Server&&) noexcept = default;
-Server::~Server() = default;
-
-int Server::port() const noexcept { return impl_->port; }
+}  // namespace
 
 Server serve(int port, const Device& device) {
   struct sigaction on_pipe = {};
   sigaction(SIGPIPE, nullptr, &on_pipe);
-  auto impl = std::make_unique<Server::Impl>();  // httplib's constructor ignores SIGPIPE
+  const auto running = std::make_shared<Running>();  // httplib's constructor ignores SIGPIPE
   sigaction(SIGPIPE, &on_pipe, nullptr);
-  httplib::Server& http = impl->http;
+  httplib::Server& http = running->http;
   http.new_task_queue = [] { return new httplib::ThreadPool(4); };
   // A browser keeps connections that ask nothing: none may hold a thread for long.
   http.set_keep_alive_max_count(1);
@@ -76,14 +64,14 @@ Server serve(int port, const Device& device) {
   });
   const char* const here = "127.0.0.1";
   const bool is_port = port > 0 && port < 65536;
-  impl->port = port == 0                                  ? http.bind_to_any_port(here)
-               : is_port && http.bind_to_port(here, port) ? port
-                                                          : -1;
-  if (impl->port < 0)
+  const int bound = port == 0                                  ? http.bind_to_any_port(here)
+                    : is_port && http.bind_to_port(here, port) ? port
+                                                               : -1;
+  if (bound < 0)
     throw Error("[serve] port " + std::to_string(port) + " of 127.0.0.1 cannot be had");
-  impl->thread = std::thread([&http] { http.listen_after_bind(); });
+  running->thread = std::jthread([&http] { http.listen_after_bind(); });
   http.wait_until_ready();
-  return Server(std::move(impl));
+  return Server(bound, running);
 }
 
 }  // namespace ebb::memory

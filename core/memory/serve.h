@@ -1,24 +1,22 @@
 #pragma once
 #include <memory>
+#include <utility>
 
 #include "ebb/core/device/device.h"
 
 namespace ebb::memory {
 
-// A page that this machine's browsers can open while a program runs. Ends with the object.
+// A page that this machine's browsers can open while a program runs. Ends with its last copy.
 class Server {
  public:
-  Server(Server&&) noexcept;
-  Server& operator=(Server&&) noexcept;
-  ~Server();
-
-  int port() const noexcept;
+  int port() const noexcept { return port_; }
 
  private:
   friend Server serve(int port, const Device& device);
-  struct Impl;
-  explicit Server(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  Server(int port, std::shared_ptr<void> running) : port_(port), running_(std::move(running)) {}
+
+  int port_;
+  std::shared_ptr<void> running_;
 };
 
 // Serves the page described at Recording::write_html() at http://127.0.0.1:port/, of whatever
