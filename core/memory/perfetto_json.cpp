@@ -2,7 +2,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <iterator>
-#include <map>
 
 #include "ebb/core/memory/json.h"
 #include "ebb/core/memory/trace.h"
@@ -17,9 +16,13 @@ class JsonTrace final : public Trace {
     file_.text() = R"({"traceEvents":[)";
   }
 
-  void begin_process(const std::string& name) override {
+  void begin_process(const std::string& name, const std::vector<Tag>& tags) override {
     ++id_;
     tags_.clear();
+    for (const Tag& tag : tags)
+      tags_.push_back({json_string(tag.operator_name),
+                       json_string(fmt::format("{}:{}", tag.file, tag.line)),
+                       json_string(tag.layer)});
     add('M', 0, R"("name":"process_name","args":{{"name":{}}})", json_string(name));
     add('M', 0, R"("name":"thread_name","args":{{"name":"steps"}})");
   }
@@ -48,12 +51,13 @@ class JsonTrace final : public Trace {
     add('i', at, R"("s":"p","name":{})", json_string(name));
   }
 
-  void open(std::int64_t at, const Block& block) override {
-    add('b', at, R"({},"args":{{"bytes":{}{}}})", text_of(block), block.part.bytes,
-        of_tag(block).arguments);
+  void open(std::int64_t at, const Part& part) override {
+    const TagText& tag = tags_[part.tag];
+    add('b', at, R"({},"args":{{"bytes":{},"line":{},"layer":{}}})", text_of(part), part.bytes,
+        tag.line, tag.layer);
   }
 
-  void close(std::int64_t at, const Block& block) override { add('e', at, "{}", text_of(block)); }
+  void close(std::int64_t at, const Part& part) override { add('e', at, "{}", text_of(part)); }
 
   void commit() override {
     file_.text() += "\n]}\n";
@@ -75,28 +79,18 @@ class JsonTrace final : public Trace {
   }
 
   // Perfetto makes a track of each identity in a category, named after its first slice.
-  std::string text_of(const Block& block) {
+  std::string text_of(const Part& part) {
     return fmt::format(R"("cat":"{}","id2":{{"local":"{:#x} {}"}},"name":{})",
-                       memory::name(block.part.category), block.part.address, block.number,
-                       of_tag(block).name);
+                       memory::name(part.category), part.address, part.tag, tags_[part.tag].name);
   }
 
   struct TagText {
-    std::string name, arguments;
+    std::string name, line, layer;  // in quotes
   };
-  const TagText& of_tag(const Block& block) {
-    TagText& text = tags_[block.number];
-    const Tag& tag = block.part.tag;
-    if (text.name.empty())
-      text = {json_string(tag.operator_name),
-              R"(,"line":)" + json_string(fmt::format("{}:{}", tag.file, tag.line)) +
-                  R"(,"layer":)" + json_string(tag.layer)};
-    return text;
-  }
 
   PieceFile file_;
   std::size_t id_ = 0;
-  std::map<std::size_t, TagText> tags_;  // by number
+  std::vector<TagText> tags_;
 };
 
 }  // namespace

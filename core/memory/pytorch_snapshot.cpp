@@ -2,11 +2,10 @@
 // pytorch.org/memory_viz read it.
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
+#include <concepts>
 #include <iterator>
 #include <map>
 #include <string_view>
-#include <tuple>
 
 #include "ebb/core/memory/json.h"
 #include "ebb/core/memory/writers.h"
@@ -22,40 +21,34 @@ class Pickle {
 
   void begin_list() { file_.text() += ']'; }
   void append() { file_.text() += 'a'; }  // the last value to the list before it
-  void begin_dict() { file_.text() += "}("; }
-  void end_dict() { file_.text() += 'u'; }
-
-  void number(std::uint64_t value) {
-    if (value < 1 << 8)
-      file_.text() += 'K' + bytes(value, 1);
-    else if (value < 1 << 16)
-      file_.text() += 'M' + bytes(value, 2);
-    else
-      file_.text() += "\x8a\x08" + bytes(value, 8);
-  }
-  void text(std::string_view value) {
-    const auto known = texts_.find(value);
-    if (known != texts_.end()) return get(known->second);
-    const std::string valid = utf8(value);
-    file_.text() += 'X' + bytes(valid.size(), 4) + valid;
-    texts_.emplace(value, put());
-  }
-  void item(std::string_view key, std::uint64_t value) {
-    text(key);
-    number(value);
-  }
-  void item(std::string_view key, std::string_view value) {
-    text(key);
-    text(value);
+  template <class... Values>
+  void dict(const Values&... keys_and_values) {
+    file_.text() += "}(";
+    (value(keys_and_values), ...);
+    file_.text() += 'u';
   }
 
-  // Names the last value, and repeats it.
-  std::uint32_t put() {
-    file_.text() += 'r' + bytes(named_, 4);
-    return named_++;
+  void value(const std::integral auto& number) {
+    file_.text() += "\x8a\x08" + bytes(static_cast<std::uint64_t>(number), 8);
   }
-  void get(std::uint32_t index) {
-    file_.text() += index < 1 << 8 ? 'h' + bytes(index, 1) : 'j' + bytes(index, 4);
+  void value(std::string_view text) {
+    once("text " + std::string(text), [&] {
+      const std::string valid = utf8(text);
+      file_.text() += 'X' + bytes(valid.size(), 4) + valid;
+    });
+  }
+  void value(const std::invocable auto& write) { write(); }
+
+  // Writes a value and names it; with the same key again, only that name.
+  void once(const std::string& key, const auto& write) {
+    const auto [place, is_new] = names_.try_emplace(key, names_.size());
+    const std::size_t name = place->second;
+    if (is_new) {
+      write();
+      file_.text() += 'r' + bytes(name, 4);
+    } else {
+      file_.text() += name < 1 << 8 ? 'h' + bytes(name, 1) : 'j' + bytes(name, 4);
+    }
   }
 
   void commit() {
@@ -71,35 +64,34 @@ class Pickle {
   }
 
   PieceFile file_;
-  std::map<std::string, std::uint32_t, std::less<>> texts_;
-  std::uint32_t named_ = 0;
+  std::map<std::string, std::size_t> names_;
 };
 
-// Ranges of addresses, the adjacent ones joined.
-class Ranges {
- public:
-  void add(std::uintptr_t begin, std::size_t bytes) {
-    std::uintptr_t end = begin + bytes;
-    auto next = ends_.upper_bound(begin);
-    if (next != ends_.begin() && std::prev(next)->second >= begin) begin = (--next)->first;
-    while (next != ends_.end() && next->first <= end) {
-      end = std::max(end, next->second);
-      next = ends_.erase(next);
-    }
-    ends_.emplace_hint(next, begin, end);
-  }
-  void remove(std::uintptr_t begin, std::size_t bytes) {
-    add(begin, bytes);
-    const auto range = std::prev(ends_.upper_bound(begin));
-    const std::uintptr_t end = std::exchange(range->second, begin);
-    if (range->first == begin) ends_.erase(range);
-    if (end > begin + bytes) ends_.emplace(begin + bytes, end);
-  }
-  // begin -> end
-  const std::map<std::uintptr_t, std::uintptr_t>& ends() const noexcept { return ends_; }
+// Memory of a run after its last event.
+struct EndState {
+  std::size_t device;
+  std::vector<Tag> tags = {};
+  std::map<std::uintptr_t, Part> parts = {};
+  std::map<std::uintptr_t, bool> is_mapped{{0, false}};  // from an address to the next one
 
- private:
-  std::map<std::uintptr_t, std::uintptr_t> ends_;
+  void map(std::uintptr_t begin, std::size_t bytes, bool comes = true) {
+    const std::uintptr_t end = begin + bytes;
+    const bool beyond = std::prev(is_mapped.upper_bound(end))->second;
+    is_mapped.erase(is_mapped.lower_bound(begin), is_mapped.upper_bound(end));
+    is_mapped[begin] = comes;
+    is_mapped[end] = beyond;
+  }
+
+  // Calls visit(begin, end) for each mapped range, the adjacent ones joined.
+  void for_each_range(const auto& visit) const {
+    std::uintptr_t begin = 0;
+    bool was_mapped = false;
+    for (const auto& [address, mapped] : is_mapped) {
+      if (was_mapped && !mapped) visit(begin, address);
+      if (!was_mapped) begin = address;
+      was_mapped = mapped;
+    }
+  }
 };
 
 class Snapshot {
@@ -107,186 +99,148 @@ class Snapshot {
   explicit Snapshot(const std::string& path) : pickle_(path) {}
 
   void write(const std::vector<Run>& runs) {
-    std::vector<End> ends;
-    pickle_.begin_dict();
-    pickle_.text("device_traces");
-    pickle_.begin_list();
-    for (const Run& run : runs) {
-      ends.push_back(write_trace(run));
-      pickle_.append();
-    }
-    pickle_.text("segments");
-    pickle_.begin_list();
-    for (std::size_t device = 0; device < ends.size(); ++device)
-      for (const auto& [begin, end] : ends[device].ranges.ends())
-        write_segment(device, ends[device].parts, begin, end);
-    pickle_.text("allocator_settings");
-    pickle_.begin_dict();
-    for (std::size_t device = 0; device < runs.size(); ++device)
-      pickle_.item(fmt::format("device {}", device), runs[device].name);
-    pickle_.end_dict();
-    pickle_.text("external_annotations");
-    pickle_.begin_list();
-    pickle_.end_dict();
+    std::vector<EndState> states;
+    const auto traces = [&] {
+      pickle_.begin_list();
+      for (const Run& run : runs) {
+        write_trace(run, states.emplace_back(EndState{.device = states.size()}));
+        pickle_.append();
+      }
+    };
+    const auto segments = [&] {
+      pickle_.begin_list();
+      for (const EndState& state : states)
+        state.for_each_range([&](std::uintptr_t begin, std::uintptr_t end) {
+          write_segment(state, begin, end);
+          pickle_.append();
+        });
+    };
+    pickle_.dict(
+        "device_traces", traces, "segments", segments, "allocator_settings",
+        [&] { pickle_.dict(); }, "external_annotations", [&] { pickle_.begin_list(); });
     pickle_.commit();
   }
 
  private:
-  // State after the last event.
-  struct End {
-    std::map<std::uintptr_t, Part> parts;
-    Ranges ranges;
-  };
-
-  End write_trace(const Run& run) {
+  void write_trace(const Run& run, EndState& state) {
     const EventLog::Reading reading = run.log->read();
-    End end;
+    state.tags = reading.tags;
     Held held = reading.before;
-    Parts parts(reading.tags);
+    Parts parts;
     unsigned steps = 0;
     pickle_.begin_list();
     // Names the run. PyTorch's page fails on categories without an unknown one.
     write_moment("run", 0, run.name, 0);
     for (const Event& event : reading.events) {
       held.apply(event);
-      const auto address = reinterpret_cast<std::uintptr_t>(event.address);
-      const auto [gone, come] = parts.after(event);
+      const auto [gone, come, continues] = parts.after(event);
       if (gone) {
-        end.ranges.add(gone->address, gone->bytes);
-        end.parts.erase(gone->address);
+        state.map(gone->address, gone->bytes);
+        state.parts.erase(gone->address);
         for (const char* const action : {"free_requested", "free_completed"})
-          write_entry(action, event.nanoseconds, gone->address, gone->bytes, &*gone);
+          write_part(action, event.nanoseconds, state, *gone);
       }
       if (come) {
-        end.ranges.add(come->address, come->bytes);
-        end.parts.insert_or_assign(come->address, *come);
-        write_entry("alloc", event.nanoseconds, come->address, come->bytes, &*come);
+        state.map(come->address, come->bytes);
+        state.parts.insert_or_assign(come->address, *come);
+        write_part("alloc", event.nanoseconds, state, *come);
       }
       if (event.kind == EventKind::map || event.kind == EventKind::unmap) {
         const bool comes = event.kind == EventKind::map;
-        comes ? end.ranges.add(address, event.bytes) : end.ranges.remove(address, event.bytes);
+        const auto address = reinterpret_cast<std::uintptr_t>(event.address);
+        state.map(address, event.bytes, comes);
         write_entry(comes ? "segment_map" : "segment_unmap", event.nanoseconds, address,
-                    event.bytes);
+                    event.bytes, "unknown", [&] { pickle_.begin_list(); });
       }
       if (event.kind == EventKind::mark)
         write_moment("mark", 0, reading.tags[event.tag].operator_name, event.nanoseconds);
       if (event.kind == EventKind::step) write_moment("step", ++steps, "ended", event.nanoseconds);
     }
-    add_unknown(held, end);
-    return end;
+    add_unknown(held, state);
   }
 
   // Adds what no event is about: it was there before the first and is still there. Its place is not
   // known, so it gets a segment at address 0.
-  static void add_unknown(Held rest, End& end) {
-    for (const auto& [address, part] : end.parts)
+  static void add_unknown(Held rest, EndState& state) {
+    for (const auto& [address, part] : state.parts)
       rest.allocated[static_cast<std::size_t>(part.category)] -= part.bytes;
-    for (const auto& [begin, stop] : end.ranges.ends()) rest.reserved -= stop - begin;
-    if (rest.reserved > 0) end.ranges.add(0, rest.reserved);
+    state.for_each_range(
+        [&](std::uintptr_t begin, std::uintptr_t end) { rest.reserved -= end - begin; });
+    if (rest.reserved > 0) state.map(0, rest.reserved);
+    state.tags.push_back({.operator_name = "allocated before the recording"});
+    const auto tag = static_cast<std::uint32_t>(state.tags.size() - 1);
     std::uintptr_t address = 0;
     for (std::size_t i = 0; i < kCategoryCount; address += rest.allocated[i++])
       if (rest.allocated[i] > 0)
-        end.parts[address] = {address,
-                              rest.allocated[i],
-                              static_cast<Category>(i),
-                              {.operator_name = "allocated before the recording"}};
+        state.parts[address] = {address, rest.allocated[i], static_cast<Category>(i), tag};
   }
 
   void write_entry(std::string_view action, std::int64_t nanoseconds, std::uintptr_t address,
-                   std::size_t bytes, const Part* part = nullptr) {
-    begin_entry(action, nanoseconds);
-    pickle_.item("addr", address);
-    pickle_.item("size", bytes);
-    if (part) pickle_.item("category", memory::name(part->category));
-    write_frames(part);
-    end_entry();
+                   std::size_t bytes, std::string_view category, const auto& frames) {
+    pickle_.dict("action", action, "stream", 0, "time_us", nanoseconds / 1000, "addr", address,
+                 "size", bytes, "category", category, "frames", frames);
+    pickle_.append();
+  }
+
+  void write_part(std::string_view action, std::int64_t nanoseconds, const EndState& state,
+                  const Part& part) {
+    write_entry(action, nanoseconds, part.address, part.bytes, memory::name(part.category),
+                [&] { write_frames(state, part); });
   }
 
   void write_moment(std::string_view kind, unsigned number, std::string_view name,
                     std::int64_t nanoseconds) {
-    begin_entry("snapshot", nanoseconds);
-    pickle_.item("category", "unknown");
-    pickle_.text("frames");
-    pickle_.begin_list();
-    write_frame(kind, number, name);
-    end_entry();
+    write_entry("snapshot", nanoseconds, 0, 0, "unknown", [&] {
+      pickle_.begin_list();
+      write_frame(kind, number, name);
+    });
   }
 
-  void begin_entry(std::string_view action, std::int64_t nanoseconds) {
-    pickle_.begin_dict();
-    pickle_.item("action", action);
-    pickle_.item("stream", 0);
-    pickle_.item("time_us", static_cast<std::uint64_t>(nanoseconds / 1000));
+  void write_segment(const EndState& state, std::uintptr_t begin, std::uintptr_t end) {
+    const auto first = state.parts.lower_bound(begin), last = state.parts.lower_bound(end);
+    std::size_t allocated = 0;
+    for (auto part = first; part != last; ++part) allocated += part->second.bytes;
+    const auto blocks = [&] {
+      pickle_.begin_list();
+      std::uintptr_t at = begin;
+      for (auto part = first; part != last; ++part) {
+        write_block(at, part->first - at, "inactive", [&] { pickle_.begin_list(); });
+        write_block(part->first, part->second.bytes, "active_allocated",
+                    [&] { write_frames(state, part->second); });
+        at = part->first + part->second.bytes;
+      }
+      write_block(at, end - at, "inactive", [&] { pickle_.begin_list(); });
+    };
+    pickle_.dict("device", state.device, "address", begin, "total_size", end - begin,
+                 "allocated_size", allocated, "stream", 0, "blocks", blocks);
   }
-  void end_entry() {
-    pickle_.end_dict();
+
+  void write_block(std::uintptr_t address, std::size_t bytes, std::string_view state,
+                   const auto& frames) {
+    if (bytes == 0) return;
+    pickle_.dict("address", address, "size", bytes, "requested_size", bytes, "state", state,
+                 "frames", frames);
     pickle_.append();
   }
 
-  void write_segment(std::size_t device, const std::map<std::uintptr_t, Part>& parts,
-                     std::uintptr_t begin, std::uintptr_t end) {
-    const auto first = parts.lower_bound(begin), last = parts.lower_bound(end);
-    std::size_t allocated = 0;
-    for (auto part = first; part != last; ++part) allocated += part->second.bytes;
-    pickle_.begin_dict();
-    pickle_.item("device", device);
-    pickle_.item("address", begin);
-    pickle_.item("total_size", end - begin);
-    pickle_.item("allocated_size", allocated);
-    pickle_.item("active_size", allocated);
-    pickle_.item("stream", 0);
-    pickle_.item("segment_type", "large");
-    write_frames(nullptr);
-    pickle_.text("blocks");
-    pickle_.begin_list();
-    std::uintptr_t at = begin;
-    for (auto part = first; part != last; ++part) {
-      write_block({at, part->first - at}, "inactive");
-      write_block(part->second, "active_allocated");
-      at = part->first + part->second.bytes;
-    }
-    write_block({at, end - at}, "inactive");
-    end_entry();
-  }
-
-  void write_block(const Part& part, std::string_view state) {
-    if (part.bytes == 0) return;
-    pickle_.begin_dict();
-    pickle_.item("address", part.address);
-    pickle_.item("size", part.bytes);
-    pickle_.item("requested_size", part.bytes);
-    pickle_.item("state", state);
-    write_frames(state == "inactive" ? nullptr : &part);
-    end_entry();
-  }
-
   // Writes operator, layer and category as though each called the one before.
-  void write_frames(const Part* part) {
-    pickle_.text("frames");
-    if (!part) return pickle_.begin_list();
-    const Tag& tag = part->tag;
-    const auto [known, is_new] =
-        frames_.try_emplace({tag.operator_name, tag.file, tag.line, tag.layer, part->category});
-    if (!is_new) return pickle_.get(known->second);
-    pickle_.begin_list();
-    write_frame(tag.file, tag.line, tag.operator_name);
-    if (*tag.layer != '\0') write_frame("layer", 0, tag.layer);
-    write_frame("category", 0, memory::name(part->category));
-    known->second = pickle_.put();
+  void write_frames(const EndState& state, const Part& part) {
+    const Tag& tag = state.tags[part.tag];
+    const char* const category = memory::name(part.category);
+    pickle_.once(fmt::format("frames {} {} {}", state.device, part.tag, category), [&] {
+      pickle_.begin_list();
+      write_frame(tag.file, tag.line, tag.operator_name);
+      if (*tag.layer != '\0') write_frame("layer", 0, tag.layer);
+      write_frame("category", 0, category);
+    });
   }
 
   void write_frame(std::string_view file, unsigned line, std::string_view name) {
-    pickle_.begin_dict();
-    pickle_.item("filename", file);
-    pickle_.item("line", line);
-    pickle_.item("name", name);
-    pickle_.end_dict();
+    pickle_.dict("filename", file, "line", line, "name", name);
     pickle_.append();
   }
 
   Pickle pickle_;
-  std::map<std::tuple<const char*, const char*, unsigned, const char*, Category>, std::uint32_t>
-      frames_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Timeline {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     std::uint8_t category = 0;
-    std::uint32_t tag = 0;   // in tags
+    std::uint32_t tag = 0;   // in tags; of a range 0
     std::size_t blocks = 1;  // more than one: the sum of pieces that came and never went
     auto operator<=>(const Piece&) const = default;
   };
@@ -30,7 +30,7 @@ struct Timeline {
   static constexpr Code kGoes = 1, kJoined = 2, kPiece = 4;
 
   struct Pattern {
-    std::vector<Code> codes;
+    std::vector<Code> codes = {};
     // With `is_thinned`, the codes are only of pieces that outlive the span or were there before
     // it.
     bool is_thinned = false;
@@ -38,14 +38,13 @@ struct Timeline {
     Row net{};               // bytes at the span's end, above its beginning
     Row peak{};              // most allocated bytes and their split, above the span's beginning;
                              // the last column has the most reserved bytes
-    std::size_t peak_events = 0;    // codes up to that moment
-    std::size_t events = 0;         // before thinning
-    void add(const Pattern& next);  // that follows; both are samples or neither is
+    std::size_t peak_events = 0;  // codes up to that moment
+    std::size_t events = 0;       // before thinning
   };
   struct Span {
     std::size_t pattern = 0;
     std::int64_t name = -1;  // in names: the mark that ended it; -1: none
-    std::int64_t steps = 0;  // that ended with it or, of a sample, in it
+    std::int64_t steps = 0;  // that ended in it; the last one with it, but for a sample
     std::int64_t nanoseconds = 0;
   };
 
@@ -59,8 +58,9 @@ struct Timeline {
 
 // Packs events into about `most_bytes` of the page's text. What does not fit is thinned, first the
 // spans that repeat least; the one with the peak, the last and the first go last of all. Then
-// pieces that stay for good are summed by tag, and neighbouring spans become one. Peaks and held
-// bytes stay exact. Tags and names are not counted.
+// blocks that stay for good are summed by tag. Where that is not enough, or a span is more than
+// half of its share, a span has several steps. Peaks and held bytes stay exact. Tags and names are
+// not counted.
 Timeline pack(const EventLog::Reading& reading, std::size_t most_bytes);
 
 }  // namespace ebb::memory::detail

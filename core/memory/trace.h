@@ -4,29 +4,25 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ebb/core/memory/writers.h"
 
 namespace ebb::memory::detail {
 
-// Receives what a trace shows, in no order of time. Times are nanoseconds of a steady clock.
+// Receives what a trace shows, in no order of time. Times are nanoseconds of a steady clock. Parts
+// of one tag at one address never overlap.
 class Trace {
  public:
-  // Two blocks at one address with one number never overlap.
-  struct Block {
-    Part part;
-    std::size_t number;  // of the tag's values, from 1
-  };
-
   virtual ~Trace() = default;
-  // All calls that follow are about this process, numbered from 1.
-  virtual void begin_process(const std::string& name) = 0;
+  // All calls that follow are about this process, and its parts have these tags.
+  virtual void begin_process(const std::string& name, const std::vector<Tag>& tags) = 0;
   virtual void allocated(std::int64_t at, const ByCategory& bytes) = 0;
   virtual void reserved(std::int64_t at, std::size_t bytes) = 0;
   virtual void step(std::int64_t begin, std::int64_t end, std::size_t number) = 0;
   virtual void mark(std::int64_t at, const char* name) = 0;
-  virtual void open(std::int64_t at, const Block& block) = 0;
-  virtual void close(std::int64_t at, const Block& block) = 0;
+  virtual void open(std::int64_t at, const Part& part) = 0;
+  virtual void close(std::int64_t at, const Part& part) = 0;
   virtual void commit() = 0;
 };
 

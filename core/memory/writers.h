@@ -30,17 +30,16 @@ struct Part {
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
   Category category = Category::temporary;
-  Tag tag = {};
+  std::uint32_t tag = 0;  // as an event's
 };
 
 // Translates events, given in their order, to parts that go and come. A block that changes its
 // category goes and comes.
 class Parts {
  public:
-  explicit Parts(const std::vector<Tag>& tags) : tags_(tags) {}
-
   struct Change {
-    std::optional<Part> gone, come;
+    std::optional<Part> gone = {}, come = {};
+    bool continues = false;  // the block of the change before
   };
 
   Change after(const Event& event) noexcept {
@@ -52,16 +51,14 @@ class Parts {
     kind_ = event.kind;
     const std::uintptr_t address = is_next ? end_ : reinterpret_cast<std::uintptr_t>(block_);
     end_ = address + event.bytes;
-    Change change;
-    const Tag& tag = tags_[event.tag];
-    if (goes || changes)
-      change.gone = {address, event.bytes, changes ? event.before : event.category, tag};
-    if (comes || changes) change.come = {address, event.bytes, event.category, tag};
+    Change change{.continues = is_next};
+    if (!comes)
+      change.gone = {address, event.bytes, changes ? event.before : event.category, event.tag};
+    if (!goes) change.come = {address, event.bytes, event.category, event.tag};
     return change;
   }
 
  private:
-  const std::vector<Tag>& tags_;
   const void* block_ = nullptr;  // of the last event
   EventKind kind_ = EventKind::mark;
   std::uintptr_t end_ = 0;  // of the last part
