@@ -90,11 +90,6 @@ std::int64_t EventLog::ticks() const noexcept {
   return nanoseconds();
 }
 
-void EventLog::append(EventKind kind, const void* address, std::size_t bytes, Category category,
-                      Category before, const Tag& tag) noexcept {
-  append({0, address, bytes, index_of(tag), kind, category, before});
-}
-
 void EventLog::add(EventKind kind, const void* address, const ByCategory& split,
                    const Tag& tag) noexcept {
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
@@ -106,9 +101,8 @@ void EventLog::mark(std::string_view name) noexcept {
   const Guard lock(*lock_);
   Tag tag;
   try {
-    auto place = names_.find(name);
-    if (place == names_.end() && names_.size() < kMostMarks) place = names_.emplace(name).first;
-    if (place != names_.end()) tag.operator_name = place->c_str();
+    if (names_.size() < kMostMarks || names_.contains(name))
+      tag.operator_name = names_.emplace(name).first->c_str();
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the name is left out
   }
   append({.tag = index_of(tag), .kind = EventKind::mark});
@@ -182,12 +176,13 @@ void EventLog::drop_oldest() noexcept {
   first_ = 0;
 }
 
-// When there are too many samples, each takes in its neighbour, and later ones span as much.
+// When there are kSamples, each takes in its neighbour, and later ones span as much.
 void EventLog::condense(const Event& event) noexcept {
-  if (open_.events == span_ && samples_.size() < kSamples) {
+  if (open_.events == span_) {
     samples_.push_back(open_);
     open_ = sample_from(open_.after);
-  } else if (open_.events == span_) {
+  }
+  if (samples_.size() == kSamples) {
     for (std::size_t i = 0; i < kSamples / 2; ++i) {
       samples_[i] = samples_[2 * i];
       samples_[i].add(samples_[2 * i + 1]);

@@ -92,13 +92,13 @@ class EventLog {
   /// Condenses the oldest event when the log is full, or the host has no memory for another.
   void add(EventKind kind, const void* address, std::size_t bytes, Category category,
            const Tag& tag) noexcept {
-    append(kind, address, bytes, category, category, tag);
+    append({0, address, bytes, index_of(tag), kind, category, category});
   }
   /// Adds a block of several categories.
   void add(EventKind kind, const void* address, const ByCategory& split, const Tag& tag) noexcept;
   void recategorise(const void* address, std::size_t bytes, Category from, Category to,
                     const Tag& tag) noexcept {
-    append(EventKind::recategorise, address, bytes, to, from, tag);
+    append({0, address, bytes, index_of(tag), EventKind::recategorise, to, from});
   }
   // Taking the lock.
   /// A name that finds no memory, or is one of more than kMostMarks different ones, is left out.
@@ -125,8 +125,6 @@ class EventLog {
   static constexpr std::size_t kChunk = 1024, kSamples = 4096;
   using Chunk = std::array<Event, kChunk>;
 
-  void append(EventKind kind, const void* address, std::size_t bytes, Category category,
-              Category before, const Tag& tag) noexcept;
   void append(Event event) noexcept;
   std::uint32_t& slot_of(const Tag& tag) noexcept;
   std::uint32_t index_of(const Tag& tag) noexcept;
