@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/files/output_file.h"
 #include "ebb/core/memory/figures.h"
+#include "ebb/core/memory/json.h"
 
 namespace ebb::memory {
 
@@ -41,19 +41,6 @@ std::vector<std::size_t> alive_bytes(const PlanDetails& details) {
   return alive;
 }
 
-// In the quotes of Graphviz.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n')
-      result += "\\n";
-    else
-      result += c;
-  }
-  return result + "\"";
-}
-
 }  // namespace
 
 std::string Plan::describe(CallSite site) const {
@@ -83,6 +70,7 @@ void Plan::write_graphviz(const std::string& path, CallSite site) const {
   const ebb::detail::CallSiteScope scope(site);
   const PlanDetails& of = details_of(*this);
   const std::vector<std::size_t> alive = alive_bytes(of);
+  const auto quoted = detail::json_string;  // alike for Graphviz
   std::ostringstream text;
   text << "digraph plan {\n  node [shape=box];\n";
   std::vector<std::size_t> writer(of.buffers.size(), PlanDetails::kNowhere);  // step, by buffer
@@ -110,9 +98,8 @@ void Plan::write_graphviz(const std::string& path, CallSite site) const {
         text << "  s" << s << " -> " << quoted("tensor " + write.name) << ";\n";
   }
   text << "}\n";
-  ebb::detail::OutputFile file(path);
-  const std::string all = text.str();
-  file.write(all.data(), all.size());
+  detail::PieceFile file(path);
+  file.text() = text.str();
   file.commit();
 }
 
