@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "ebb/core/device/runtime.h"
@@ -53,17 +54,13 @@ Row make_row(std::string label, std::span<const Measurement> results, const Figu
 }
 
 void add_moments(std::vector<Row>& rows, std::span<const Measurement> results, bool before_steps) {
-  const std::size_t first = rows.size();
+  std::set<std::string> names;
   for (const Measurement& result : results)
-    for (const Moment& each : result.measured.moments) {
-      if (each.before_steps != before_steps) continue;
-      const bool known = std::any_of(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
-                                     [&](const Row& row) { return row.label == each.name; });
-      if (!known)
+    for (const Moment& each : result.measured.moments)
+      if (each.before_steps == before_steps && names.insert(each.name).second)
         rows.push_back(make_row(each.name, results, [&](const Footprint& footprint) {
           return moment(footprint, each.name);
         }));
-    }
 }
 
 void add_peak(std::vector<Row>& rows, std::span<const Measurement> results) {

@@ -38,13 +38,9 @@ std::string share(std::size_t extra, std::size_t all) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
-// Without a figure for the peak of all allocated bytes.
-std::string line(const std::string& label, const Figure& of) {
-  return line(label, figure(of.current), std::string(), figure(of.peak), figure(of.total));
-}
-
-std::string line(const std::string& label, const Figure& of, std::size_t at_peak) {
-  return line(label, figure(of.current), figure(at_peak), figure(of.peak), figure(of.total));
+// `at_peak`: figure when most was allocated, where it is known.
+std::string line(const std::string& label, const Figure& of, const std::string& at_peak = "") {
+  return line(label, figure(of.current), at_peak, figure(of.peak), figure(of.total));
 }
 
 std::string label_of(std::size_t category) {
@@ -64,8 +60,7 @@ std::string categories(const Stats& stats) {
   std::string text;
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
     const Figure& of = stats.by_category[i];
-    if (of.total == 0) continue;
-    text += line(label_of(i), of, stats.at_peak[i]);
+    if (of.total > 0) text += line(label_of(i), of, figure(stats.at_peak[i]));
   }
   return text;
 }
@@ -100,7 +95,7 @@ std::string summary(const Device& device, std::size_t most_holders) {
   text += line(text.empty() ? heading : "", std::string("now"), std::string("at the peak"),
                std::string("own peak"), std::string("ever taken"));
   text += line("requested", stats.requested);
-  text += line("allocated", stats.allocated, stats.allocated.peak);
+  text += line("allocated", stats.allocated, figure(stats.allocated.peak));
   text += categories(stats);
   text += line("reserved", stats.reserved);
   if (runtime.staging() && runtime.staging()->stats().reserved.total > 0)
