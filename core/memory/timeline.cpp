@@ -45,24 +45,25 @@ class Packer {
     timeline_.tags = reading.tags;
     add_samples();
     add_events();
+    bytes_ = kPatternBytes * timeline_.patterns.size() + kSpanBytes * spans();
   }
 
   std::size_t spans() const noexcept { return timeline_.spans.size(); }
+  // Of the page, until thin() without detail.
+  std::size_t bytes() const noexcept { return bytes_; }
 
-  // Thins what does not fit. Returns the bytes that would be enough: those of the page, or twice
-  // those of its spans, so that there is room for detail.
+  // Thins what does not fit: whole patterns leave room for thinned ones, and these for sums.
+  // Returns the bytes of the page.
   std::size_t thin(std::size_t most_bytes) {
-    const std::size_t fixed = kPatternBytes * timeline_.patterns.size() + kSpanBytes * spans();
-    bytes_ = fixed;
     for (const std::size_t p : by_importance()) {
       Timeline::Pattern& pattern = timeline_.patterns[p];
-      if (write(pattern, most_bytes)) continue;
+      if (write(pattern, most_bytes / 4 * 3)) continue;
       thin(pattern, false);
-      if (write(pattern, most_bytes)) continue;
+      if (write(pattern, most_bytes / 8 * 7)) continue;
       thin(pattern, true);
       write(pattern, std::numeric_limits<std::size_t>::max());
     }
-    return std::max(bytes_, 2 * fixed);
+    return bytes_;
   }
 
   Timeline timeline() { return std::move(timeline_); }
@@ -265,8 +266,10 @@ Timeline pack(const EventLog::Reading& reading, std::size_t most_bytes) {
   std::size_t steps = 1, spans = 0;
   while (true) {
     Packer packer(reading, steps);
-    const std::size_t bytes = packer.thin(most_bytes);
-    if (bytes <= most_bytes || packer.spans() == spans) return packer.timeline();
+    const bool is_last = packer.spans() == spans;  // as more steps make no difference
+    std::size_t bytes = 2 * packer.bytes();        // half of them for detail
+    if (bytes <= most_bytes || is_last) bytes = packer.thin(most_bytes);
+    if (bytes <= most_bytes || is_last) return packer.timeline();
     spans = packer.spans();
     steps *= 1 + bytes / std::max<std::size_t>(most_bytes, 1);
   }

@@ -58,9 +58,9 @@ struct Timeline {
 
 // Packs events into about `most_bytes` of the page's text. What does not fit is thinned, first the
 // spans that repeat least; the one with the peak, the last and the first go last of all. Then
-// blocks that stay for good are summed by tag. Where that is not enough, or a span is more than
-// half of its share, a span has several steps. Peaks and held bytes stay exact. Tags and names are
-// not counted.
+// blocks that stay for good are summed by tag. Where that is not enough, or leaves less than half
+// for detail, a span has several steps, but for the first. Peaks and held bytes stay exact. Tags
+// and names are not counted.
 Timeline pack(const EventLog::Reading& reading, std::size_t most_bytes);
 
 }  // namespace ebb::memory::detail

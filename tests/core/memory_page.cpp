@@ -162,8 +162,10 @@ TEST_CASE("the peak's, last and first spans stay whole longest, then those that 
   step(5, 10);
   const std::vector<std::size_t> whole[] = {{5}, {0, 5}, {0, 5, 7}, {0, 5, 6, 7}};
   for (std::size_t n = 1; n <= std::size(whole); ++n) {
-    // Takes 250 for each pattern, 6 for each code and 40 for each piece.
-    const Timeline timeline = pack(log.read(), 8 * 250 + 2 * 46 + n * (200 * 6 + 100 * 40) + 2000);
+    // Takes 250 for each pattern, 6 for each code and 40 for each piece; whole ones have three
+    // quarters.
+    const Timeline timeline =
+        pack(log.read(), (8 * 250 + 2 * 46 + n * (200 * 6 + 100 * 40) + 2000) * 4 / 3);
     std::vector<std::size_t> found;
     for (std::size_t p = 0; p < timeline.patterns.size(); ++p)
       if (timeline.patterns[p].codes.size() > 1) found.push_back(p);
