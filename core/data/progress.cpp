@@ -42,12 +42,6 @@ std::string_view cut(std::string_view line, std::size_t most) {
   return line;
 }
 
-std::string memory_text(const memory::Stats& stats) {
-  return memory::format_bytes(stats.allocated.current) + " of " +
-         memory::format_bytes(stats.reserved.current) + " reserved, peak " +
-         memory::format_bytes(stats.allocated.peak);
-}
-
 // The bytes by category, then those reserved alone, in so many columns.
 std::string bar(const memory::Stats& stats, std::size_t columns) {
   constexpr const char* colours[] = {"34", "33", "35", "32", "36", "90", "31"};
@@ -117,7 +111,9 @@ std::string Progress::line(double seconds, bool is_last) const {
 
 void Progress::write(const std::string& line, bool ends) {
   const memory::Stats stats = device_ ? device_->runtime().allocator().stats() : memory::Stats{};
-  std::string memory = memory_text(stats);
+  std::string memory = memory::format_bytes(stats.allocated.current) + " of " +
+                       memory::format_bytes(stats.reserved.current) + " reserved, peak " +
+                       memory::format_bytes(stats.allocated.peak);
   if (!terminal_) {
     out_ << line << (device_ ? "  " + memory : "") << '\n' << std::flush;
     return;
