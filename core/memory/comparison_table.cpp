@@ -1,13 +1,12 @@
 // The table of a comparison.
 #include "ebb/core/memory/comparison.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <span>
 
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
 
@@ -201,9 +200,10 @@ std::string about(const Measurement& result, const Device& device) {
             ".\n";
   }
   if (result.measured.steps == 0) return text;
-  text +=
-      fmt::format("{}: {} steps in {:.1f} s", result.name, result.measured.steps, result.seconds);
-  if (!result.losses.empty()) text += fmt::format(", last loss {:.6g}", result.losses.back());
+  text += result.name + ": " + std::to_string(result.measured.steps) + " steps in " +
+          ebb::detail::formatted("%.1f s", result.seconds);
+  if (!result.losses.empty())
+    text += ebb::detail::formatted(", last loss %.6g", result.losses.back());
   return text + ".\n";
 }
 

@@ -1,6 +1,4 @@
 // Recordings as traces for ui.perfetto.dev and chrome://tracing.
-#include <spdlog/fmt/fmt.h>
-
 #include <set>
 
 #include "ebb/core/memory/trace.h"
@@ -37,7 +35,8 @@ void write(Trace& trace, const Run& run) {
   const EventLog::Reading reading = run.log->read();
   const std::int64_t begin = reading.events.empty() ? 0 : reading.events.front().nanoseconds;
   std::string name = run.name;
-  if (reading.dropped > 0) name += fmt::format(", without {} earlier events", reading.dropped);
+  if (reading.dropped > 0)
+    name += ", without " + std::to_string(reading.dropped) + " earlier events";
   trace.begin_process(name, reading.tags);
   write_allocated(trace, reading, begin);
   Held held = reading.before;

@@ -1,7 +1,5 @@
 // The pickle that torch.cuda.memory._dump_snapshot writes, as torch/cuda/_memory_viz.py and
 // pytorch.org/memory_viz read it.
-#include <spdlog/fmt/fmt.h>
-
 #include <concepts>
 #include <iterator>
 #include <map>
@@ -227,12 +225,14 @@ class Snapshot {
   void write_frames(const EndState& state, const Part& part) {
     const Tag& tag = state.tags[part.tag];
     const char* const category = memory::name(part.category);
-    pickle_.once(fmt::format("frames {} {} {}", state.device, part.tag, category), [&] {
-      pickle_.begin_list();
-      write_frame(tag.file, tag.line, tag.operator_name);
-      if (*tag.layer != '\0') write_frame("layer", 0, tag.layer);
-      write_frame("category", 0, category);
-    });
+    pickle_.once(
+        "frames " + std::to_string(state.device) + ' ' + std::to_string(part.tag) + ' ' + category,
+        [&] {
+          pickle_.begin_list();
+          write_frame(tag.file, tag.line, tag.operator_name);
+          if (*tag.layer != '\0') write_frame("layer", 0, tag.layer);
+          write_frame("category", 0, category);
+        });
   }
 
   void write_frame(std::string_view file, unsigned line, std::string_view name) {

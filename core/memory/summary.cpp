@@ -1,10 +1,9 @@
 #include "ebb/core/memory/summary.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <ostream>
 
+#include "ebb/core/base/formatted.h"
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
@@ -80,7 +79,8 @@ std::string counted(std::size_t count, const char* what) {
 // The peak as a multiple of its lower bound, to three decimals: "x 1.000".
 std::string times(const Plan& plan) {
   const std::size_t bound = std::max<std::size_t>(plan.lower_bound_bytes, 1);
-  return fmt::format("x {:.3f}", static_cast<double>(plan.peak_bytes) / static_cast<double>(bound));
+  return ebb::detail::formatted("x %.3f",
+                                static_cast<double>(plan.peak_bytes) / static_cast<double>(bound));
 }
 
 }  // namespace
@@ -120,7 +120,8 @@ std::ostream& operator<<(std::ostream& out, const std::vector<GrownHolder>& grow
   if (grown.empty()) return out << "nothing has grown";
   std::string text = holder("more", "blocks", {"by"});
   for (const GrownHolder& each : grown)
-    text += holder(change_figure(0, each.bytes), fmt::format("{:+}", each.blocks), each.tag);
+    text += holder(change_figure(0, each.bytes),
+                   ebb::detail::formatted("%+.0f", static_cast<double>(each.blocks)), each.tag);
   text.pop_back();
   return out << text;
 }

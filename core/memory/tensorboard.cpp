@@ -1,6 +1,4 @@
 // Recordings as TensorBoard's event files.
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <map>
 
@@ -53,7 +51,7 @@ void write_tensorboard(const std::string& folder, const std::vector<Run>& runs) 
   for (const Run& run : runs) {
     std::string name = run.name;
     std::ranges::replace(name, '/', '_');
-    if (const std::size_t count = ++counts[name]; count > 1) name += fmt::format(" {}", count);
+    if (const std::size_t count = ++counts[name]; count > 1) name += ' ' + std::to_string(count);
     SummaryWriter writer(folder + "/" + name);
     write(writer, run);
     writer.flush();
