@@ -1,38 +1,27 @@
-#include <algorithm>
-
 #include "ebb/core/kernels/recurrent_operands.h"
-#include "ebb/core/ops/gru.h"
-#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/create.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/graph/onnx/translation.h"
 
 namespace ebb::detail {
 
-namespace {
-
-// The columns of gates, from the position of each in ebb: i, f, g, o, or r, z, n, and q in a bias.
-// Gate 4 is 0, the one column behind a bias.
-std::vector<std::int64_t> columns_of(std::initializer_list<std::int64_t> gates,
-                                     std::int64_t hidden) {
-  std::vector<std::int64_t> columns;
-  for (const std::int64_t gate : gates)
-    for (std::int64_t i = 0; i < hidden; ++i)
-      columns.push_back(std::min(gate * hidden + i, 4 * hidden));
-  return columns;
-}
-
 // ONNX has one layer of x [time, batch, in], and weights [1, gates, in]. Its gates are i, o, f, g,
 // or z, r, n. It has two biases: an LSTM's are added, and only the GRU's n needs both.
-OnnxNames recurrent(const OnnxCall& call, const char* type) {
+OnnxNames onnx_recurrent(const OnnxCall& call) {
   const auto& how = call.attribute<RecurrentAttributes>();
   if (how.dropout > 0) call.refuse(" with dropout", " but in Phase::inference");
   const RecurrentOperands at(how);
-  const auto row = [&](std::initializer_list<std::int64_t> gates) {
-    return call.constant(Tensor::from(columns_of(gates, how.hidden), {1, -1}));
+  // The columns of gates, from the position of each in ebb: i, f, g, o, or r, z, n, and q in a
+  // bias. Gate 4 is the zeros behind a bias.
+  const auto row = [&](const std::vector<std::int64_t>& gates) {
+    const Tensor first = unsqueeze(Tensor::from(gates) * how.hidden, 1);
+    return call.constant(reshape(first + arange(static_cast<double>(how.hidden)), {1, -1}));
   };
   const std::string of_weights = how.has_cell() ? row({0, 3, 1, 2}) : row({1, 0, 2}),
                     of_biases =
                         how.has_cell() ? row({0, 3, 1, 2, 4, 4, 4, 4}) : row({1, 0, 2, 4, 4, 3}),
-                    zero = call.number(0, call.in(0).dtype, {1}),
+                    zero = call.number(0, call.in(0).dtype, {how.hidden}),
                     of_directions = call.integers({1});
   const auto weight = [&](std::size_t input) {
     const std::string gates = call.add("Gather", {call.inputs[input], of_weights}, {{"axis", 1}});
@@ -63,7 +52,8 @@ OnnxNames recurrent(const OnnxCall& call, const char* type) {
         x,       weight(at.w(layer)), weight(at.r(layer)), call.add("Gather", {bias, of_biases}),
         lengths, state(at.h0, layer)};
     if (how.has_cell()) inputs.push_back(state(at.c0, layer));
-    const OnnxNames made = call.add_many(static_cast<int>(at.reserve), type, inputs, attributes);
+    const OnnxNames made =
+        call.add_many(static_cast<int>(at.reserve), call.type, inputs, attributes);
     x = call.add("Squeeze", {made[0], of_directions});
     for (std::size_t i = 1; i < at.reserve; ++i)
       last[i].push_back(is_empty.empty() ? made[i]
@@ -74,11 +64,5 @@ OnnxNames recurrent(const OnnxCall& call, const char* type) {
     outputs.push_back(call.add("Concat", last[i], {{"axis", 0}}));
   return outputs;
 }
-
-constexpr OnnxRule kRecurrentRules[] = {{&lstm_op, "LSTM", recurrent}, {&gru_op, "GRU", recurrent}};
-
-}  // namespace
-
-std::span<const OnnxRule> onnx_recurrent_rules() { return kRecurrentRules; }
 
 }  // namespace ebb::detail

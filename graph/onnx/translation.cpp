@@ -2,31 +2,22 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "ebb/core/base/error.h"
 
 namespace ebb::detail {
 
-namespace {
-
-constexpr std::span<const OnnxRule> (*kFamilies[])() = {onnx_pointwise_rules, onnx_shape_rules,
-                                                        onnx_layer_rules, onnx_recurrent_rules};
-
-const OnnxRule& onnx_rule_of(const OnnxCall& call) {
-  for (const auto& family : kFamilies)
-    for (const OnnxRule& rule : family())
-      if (rule.op == call.node.op) return rule;
-  call.refuse("", "; docs/operators.md lists operators that have one, in Phase::inference");
+OnnxNames OnnxCall::result(const OnnxNames& more, OnnxAttributes attributes) const {
+  OnnxNames all = inputs;
+  all.insert(all.end(), more.begin(), more.end());
+  return {add(type, std::move(all), std::move(attributes))};
 }
 
-}  // namespace
-
-OnnxNames OnnxCall::add_many(int outputs, const char* type, OnnxNames given,
+OnnxNames OnnxCall::add_many(int outputs, const char* of, OnnxNames from,
                              OnnxAttributes attributes) const {
   OnnxNames made;
-  for (int i = 0; i < outputs; ++i) made.push_back(new_name(type));
-  graph_.nodes.push_back({type, std::move(given), made, std::move(attributes)});
+  for (int i = 0; i < outputs; ++i) made.push_back(new_name(of));
+  graph_.nodes.push_back({of, std::move(from), made, std::move(attributes)});
   return made;
 }
 
@@ -55,17 +46,10 @@ void OnnxCall::refuse(const std::string& which, const char* but) const {
 // A slash keeps the name apart from parameters' names.
 std::string OnnxCall::new_name(const char* what) const {
   std::string name;
-  do
+  do {
     name = std::string(node.site.layer_name()) + "/" + what + "_" + std::to_string(graph_.names++);
-  while (graph_.given.contains(name));
+  } while (graph_.given.contains(name));
   return name;
-}
-
-std::vector<std::string_view> onnx_operators() {
-  std::set<std::string_view> names;
-  for (const auto& family : kFamilies)
-    for (const OnnxRule& rule : family()) names.insert(rule.op->name);
-  return {names.begin(), names.end()};
 }
 
 std::int64_t onnx_dtype(DType dtype) noexcept {
@@ -95,7 +79,9 @@ OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> out
     OnnxNames& results = made[draft.index_of(node)];
     OnnxNames inputs;
     for (const Node::Source& source : node.inputs) inputs.push_back(name_of(source));
-    const OnnxCall call(graph, node, std::move(inputs));
+    const auto rule = std::ranges::find(onnx_rules(), node.op, &OnnxRule::op);
+    const bool has_rule = rule != onnx_rules().end();
+    const OnnxCall call(graph, node, std::move(inputs), has_rule ? rule->type : "");
     if (node.op == &captured_op) {
       results = {call.constant(node.extra->tensor)};
     } else if (node.op->is_source) {
@@ -105,10 +91,10 @@ OnnxGraph translate_to_onnx(const Draft& draft, std::span<const NamedTensor> out
         value.value = static_cast<std::size_t>(node.attributes.get<VariableAttributes>().index);
       results = {value.name};
       (is_input ? graph.inputs : graph.initializers).push_back(std::move(value));
+    } else if (has_rule) {
+      results = rule->translate(call);
     } else {
-      const OnnxRule& rule = onnx_rule_of(call);
-      results = rule.translate ? rule.translate(call, rule.type)
-                               : OnnxNames{call.add(rule.type, call.inputs)};
+      call.refuse("", "; docs/operators.md lists operators that have one, in Phase::inference");
     }
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -3,7 +3,6 @@
 #include <concepts>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_set>
 #include <variant>
 #include <vector>
@@ -46,14 +45,15 @@ struct OnnxGraph {
   std::size_t names = 0;                  // made so far
 };
 
-// An application of an operator, and the ONNX nodes that a rule makes of it.
+// An application of an operator, and the ONNX nodes that its rule makes of it.
 class OnnxCall {
  public:
-  OnnxCall(OnnxGraph& to, const Node& of, OnnxNames names)
-      : inputs(std::move(names)), node(of), graph_(to) {}
+  OnnxCall(OnnxGraph& to, const Node& of, OnnxNames names, const char* in_onnx = "")
+      : node(of), inputs(std::move(names)), type(in_onnx), graph_(to) {}
 
-  const OnnxNames inputs;  // names of the operator's inputs
   const Node& node;
+  const OnnxNames inputs;  // names of the operator's inputs
+  const char* const type;  // the rule's
   const Spec& in(std::size_t i) const noexcept {
     const Node::Source& source = node.inputs[i];
     return source.producer->outputs[source.output];
@@ -64,12 +64,13 @@ class OnnxCall {
     return node.attributes.get<T>();
   }
 
+  // Adds a node of the rule's type, of the operator's inputs and more. Gives its output's name.
+  OnnxNames result(const OnnxNames& more = {}, OnnxAttributes attributes = {}) const;
   // Add a node, and give the name of its output, or of several.
-  std::string add(const char* type, OnnxNames inputs, OnnxAttributes attributes = {}) const {
-    return add_many(1, type, std::move(inputs), std::move(attributes))[0];
+  std::string add(const char* of, OnnxNames from, OnnxAttributes attributes = {}) const {
+    return add_many(1, of, std::move(from), std::move(attributes))[0];
   }
-  OnnxNames add_many(int outputs, const char* type, OnnxNames inputs,
-                     OnnxAttributes attributes) const;
+  OnnxNames add_many(int outputs, const char* of, OnnxNames from, OnnxAttributes attributes) const;
   // Add an initializer, and give its name.
   std::string constant(const Tensor& value) const;
   std::string number(double value, DType dtype, const Shape& shape = {}) const {
@@ -82,7 +83,7 @@ class OnnxCall {
   std::string cast(const std::string& x, DType dtype) const;
   std::string transpose(const std::string& x, int rank, int a, int b) const;
 
-  // Throws Error "[write_onnx] argmax over several axes has no translation to ONNX (model.cpp:12)".
+  // Throws Error "[write_onnx] reshape to a size of 0 has no translation to ONNX (model.cpp:12)".
   [[noreturn]] void refuse(const std::string& which, const char* but = "") const;
 
  private:
@@ -95,14 +96,11 @@ class OnnxCall {
 struct OnnxRule {
   const OpDef* op;
   const char* type;  // the ONNX operator, or the chief one
-  // Adds nodes, and gives the names of the operator's outputs. Null: one node of the same inputs.
-  OnnxNames (*translate)(const OnnxCall& call, const char* type) = nullptr;
+  // Adds nodes, and gives the names of the operator's outputs.
+  OnnxNames (*translate)(const OnnxCall& call) = [](const OnnxCall& call) { return call.result(); };
 };
-// The rules of a family.
-std::span<const OnnxRule> onnx_pointwise_rules(), onnx_shape_rules(), onnx_layer_rules(),
-    onnx_recurrent_rules();
-// The names of all operators that have a rule, in order.
-std::vector<std::string_view> onnx_operators();
+std::span<const OnnxRule> onnx_rules();
+OnnxNames onnx_recurrent(const OnnxCall& call);  // of lstm and gru
 
 // The number of a dtype in TensorProto.DataType.
 std::int64_t onnx_dtype(DType dtype) noexcept;

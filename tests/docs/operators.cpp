@@ -166,8 +166,10 @@ std::string page() {
   }
   page << "\n## ONNX\n\n`session.write_onnx` translates these operators and what is made of them "
           "(`embedding`, `transpose`, the models):\n\n";
+  std::set<std::string_view> translated;
+  for (const auto& rule : detail::onnx_rules()) translated.insert(rule.op->name);
   std::string names;
-  for (const std::string_view name : detail::onnx_operators())
+  for (const std::string_view name : translated)
     names += (names.empty() ? "" : ", ") + std::string(name);
   page << names << ".\n";
   return page.str();

@@ -31,7 +31,7 @@ TEST_CASE("samples are written as ONNX models", "[.onnx]") {
         CHECK(std::string(error.what()).find("has no translation to ONNX") != std::string::npos);
       }
     }
-  for (const std::string_view name : ebb::detail::onnx_operators()) CHECK(written.contains(name));
+  for (const auto& rule : ebb::detail::onnx_rules()) CHECK(written.contains(rule.op->name));
 }
 
 }  // namespace ebb::tests
