@@ -102,14 +102,6 @@ void CachingAllocator::recategorise(Block* block, Category category) noexcept {
   detail::node_of(block)->set_category(category);
 }
 
-Tag CachingAllocator::retag(Block* block, const Tag& tag) noexcept {
-  const Guard guard(state_->lock);
-  state_->record(EventKind::free, *block);
-  const Tag before = detail::node_of(block)->set_tag(tag);
-  state_->record(EventKind::allocate, *block);
-  return before;
-}
-
 ReleaseReport CachingAllocator::release_cached() noexcept {
   AllocatorState& state = *state_;
   const Guard mapping(state.mapping);

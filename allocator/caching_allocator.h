@@ -45,8 +45,6 @@ class CachingAllocator : NoCopy {
   void free(Block* block, User last_user = nullptr) noexcept;
   /// Changes a block's category, for instance temporary -> activation when a tape keeps it.
   void recategorise(Block* block, Category category) noexcept;
-  /// Changes a block's tag, and returns the old one. In a recording the block goes and comes.
-  Tag retag(Block* block, const Tag& tag) noexcept;
 
   /// Gives every page that no live block uses back to the device. Blocks of pools stay.
   ReleaseReport release_cached() noexcept;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <map>
 
 #include "ebb/allocator/block.h"
@@ -57,7 +56,6 @@ struct BlockNode : Block {
     last_user_ = last_user_ == nullptr ? user : many_users();
   }
   void set_category(Category category) noexcept { category_ = category; }
-  Tag set_tag(const Tag& tag) noexcept { return std::exchange(tag_, tag); }
 };
 
 inline BlockNode* node_of(Block* block) noexcept { return static_cast<BlockNode*>(block); }

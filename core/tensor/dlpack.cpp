@@ -125,11 +125,8 @@ std::shared_ptr<void> owner_of(Managed* theirs) {
 // A tensor while another library has it.
 template <class Managed>
 struct Exported final : Managed {
-  Exported(const Tensor& x, const memory::Tag& tag)
-      : Managed{},
-        storage(x.impl()->storage),
-        strides(row_major_strides(x.shape())),
-        before(storage->retag(tag)) {
+  explicit Exported(const Tensor& x)
+      : Managed{}, storage(x.impl()->storage), strides(row_major_strides(x.shape())) {
     std::ranges::copy(x.shape().dims(), sizes.begin());
     this->dl_tensor = {.data = detail::data(x),
                        .device = to_device(storage->device()),
@@ -140,14 +137,9 @@ struct Exported final : Managed {
                        .byte_offset = 0};
     this->deleter = [](Managed* self) { delete static_cast<Exported*>(self); };
   }
-  // The first of several exports restores the name.
-  ~Exported() {
-    if (before.operator_name != kTo) storage->retag(before);
-  }
 
   const detail::Ref<Storage> storage;
   PerAxis sizes{}, strides;
-  const memory::Tag before;
 };
 
 // The same for both structures, up to what only one of them can say.
@@ -164,7 +156,7 @@ Managed* give(const Tensor& x) {
   Stream* const stream = runtime.stream();
   const Storage::Use use(storage, stream);
   runtime.synchronise(stream);
-  return new Exported<Managed>(x, detail::tag(kTo, detail::entry().in(storage.layer())));
+  return new Exported<Managed>(x);
 }
 
 }  // namespace

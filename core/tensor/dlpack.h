@@ -8,10 +8,9 @@ struct DLManagedTensorVersioned;
 
 namespace ebb {
 
-// A tensor for another library. Its memory stays until the receiver calls the deleter, and counts
-// as allocated; holders() name it "to_dlpack" and this line until then, of several exports until
-// the first one's. The values are there when this returns; on a GPU the receiver's work on them
-// must be done when it calls the deleter. What it writes is seen here, but not noticed by
+// A tensor for another library. Its memory stays, and counts as allocated, until the receiver calls
+// the deleter. The values are there when this returns; on a GPU the receiver's work on them must be
+// done when it calls the deleter. What it writes is seen here, but not noticed by
 // backward(). Throws Error for a tensor without values, SimulatedRead for a simulated one.
 DLManagedTensorVersioned* to_dlpack(const Tensor& x, CallSite site = CallSite::here());
 // The structure from before DLPack 1.0, which is all that JAX and TensorFlow take, and which NumPy

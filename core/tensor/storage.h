@@ -57,11 +57,6 @@ class Storage final : public Counted {
     set_category(category);
   }
 
-  // Renames the holder of this memory, in figures and recordings. Returns the previous tag.
-  memory::Tag retag(const memory::Tag& tag) const noexcept {
-    return is_borrowed_ ? tag : device_.runtime().allocator().retag(block_, tag);
-  }
-
   // Makes later work of `stream` on this memory wait for all earlier work on it, on any stream.
   // Call used_on() once the work has been queued: another thread may have used the memory in
   // between, and `stream` has not waited for that.
