@@ -7,14 +7,16 @@
 
 namespace ebb::models {
 
+// Options of Lstm and of Gru.
 struct LstmOptions {
   std::int64_t hidden = 64;  // units of each layer
   std::int64_t layers = 1;
   double dropout = 0;          // of the input of every layer but the first, in Phase::training
   bool bidirectional = false;  // each layer goes over its sequences backwards as well
-  // Two biases, as PyTorch has: "l.bias" and "l.recurrent_bias", both [4 hidden]. Both have the
-  // gradient of their sum, so an optimizer moves the sum by two steps, as PyTorch's does. Takes the
-  // memory of one more bias with its optimizer state, and a sum in each call.
+  // Two biases, as PyTorch has: "l.bias" and "l.recurrent_bias", both [4 hidden], a GRU's
+  // [3 hidden]. Both have the gradient of their sum, so an optimizer moves the sum by two steps, as
+  // PyTorch's does. Takes the memory of one more bias with its optimizer state, and a sum in each
+  // call.
   bool recurrent_bias = false;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -119,11 +120,17 @@ using Pieces = std::vector<Piece>;  // values of pieces at one place are added u
 struct Found {
   std::string name;
   Tensor parameter;
+  std::size_t offset;  // of its values in those of all
   Spec spec = parameter.impl()->spec;
   std::vector<Pieces> sources = {};  // equal ones, if it is tied
-  Texts lacking = {};                // names that the rules give, and the file lacks
+  std::string lacking = {};          // names that the rules give, and the file lacks
   bool fits = true;
   std::string from = {};  // for people
+
+  std::string here() const { return name + ' ' + spec.to_string(); }
+  void lacks(const std::string& tensor) {
+    lacking += (lacking.empty() ? "has no " : " or ") + detail::in_double_quotes(tensor);
+  }
 };
 
 class Reader {
@@ -136,23 +143,24 @@ class Reader {
         detail::refuse("load_torch", "the rule from \"" + rule.torch + "\" to \"" + rule.ebb +
                                          "\" has another number of '*' on either side");
     for (const auto* list : {&parameters.entries(), &parameters.states()})
-      for (const Parameters::Entry& entry : *list)
-        found_.push_back(find({entry.local(), entry.tensor}));
+      for (const Parameters::Entry& entry : *list) {
+        found_.push_back(find({entry.local(), entry.tensor, bytes_}));
+        bytes_ += found_.back().spec.bytes();
+      }
     for (Found& found : found_)
       if (found.sources.empty()) try_zeros(found);
   }
 
   // Each parameter with what it is read from, then what is left of the file.
   std::string mapping() const {
-    Texts left;
     std::size_t width = 0;
-    for (const Found& found : found_) {
-      left.push_back(found.name + ' ' + found.spec.to_string());
-      width = std::max(width, left.back().size());
-    }
+    for (const Found& found : found_) width = std::max(width, found.here().size());
     std::string text;
-    for (std::size_t i = 0; i < found_.size(); ++i)
-      text += left[i] + std::string(width - left[i].size() + 1, ' ') + found_[i].from + '\n';
+    for (const Found& found : found_) {
+      std::string here = found.here();
+      here.resize(width, ' ');
+      text += here + ' ' + found.from + '\n';
+    }
     for (const Entry& entry : file_.entries())
       if (!read_.contains(entry.name))
         text += "left over: " + entry.name + ' ' + entry.spec.to_string() +
@@ -189,19 +197,12 @@ class Reader {
   // Reads everything before anything is written, so that a file that fails half-way changes
   // nothing.
   void read(bool is_simulated, const detail::WriteValue& write) const {
-    std::size_t total = 0;
-    for (const Found& found : found_) total += found.spec.bytes();
-    HostBytes bytes(is_simulated ? 0 : total, "load_torch",
+    HostBytes bytes(is_simulated ? 0 : bytes_, "load_torch",
                     "a copy of a file's values, before any is written");
-    const auto for_each = [&](const auto& what) {
-      std::byte* at = bytes.data();
-      for (const Found& found : found_) {
-        what(found, at);
-        if (at) at += found.spec.bytes();
-      }
-    };
-    if (!is_simulated) for_each([&](const Found& found, std::byte* at) { read(found, at); });
-    for_each([&](const Found& found, const std::byte* at) { write(found.parameter, at); });
+    if (!is_simulated)
+      for (const Found& found : found_) read(found, bytes.data() + found.offset);
+    for (const Found& found : found_)
+      write(found.parameter, is_simulated ? nullptr : bytes.data() + found.offset);
   }
 
  private:
@@ -211,21 +212,17 @@ class Reader {
       const TorchRule* rule;
       std::string module, rest;  // in the file
     };
-    std::vector<Match> matches;
-    std::pair<std::ptrdiff_t, std::ptrdiff_t> best;
+    std::map<std::pair<std::ptrdiff_t, std::ptrdiff_t>, std::vector<Match>> by_rank = {{}};
     for (const TorchRule& rule : rules_) {
       Texts stars;
       const std::string scope = path_of(rule.ebb);
       const auto rest = rest_of(path, scope, stars);
       if (!rest || rule.layer == TorchLayer::ignored) continue;
-      const std::pair rank{std::ranges::count(scope, '.'), -std::ranges::count(scope, '*')};
-      if (!matches.empty() && rank < best) continue;
-      if (rank != best) matches.clear();
-      best = rank;
-      matches.push_back({&rule, fill_in(path_of(rule.torch), stars), *rest});
+      by_rank[{std::ranges::count(scope, '.'), -std::ranges::count(scope, '*')}].push_back(
+          {&rule, fill_in(path_of(rule.torch), stars), *rest});
     }
     std::vector<Pieces> sources;
-    for (const auto& [rule, module, rest] : matches)
+    for (const auto& [rule, module, rest] : by_rank.rbegin()->second)
       if (Pieces pieces = by_rule(*rule, module, rest, found); !pieces.empty())
         sources.push_back(std::move(pieces));
     return sources;
@@ -240,7 +237,7 @@ class Reader {
                .is_transposed = is_matrix && rule.layer == TorchLayer::linear,
                .is_by_shape = is_matrix && rule.layer == TorchLayer::by_shape}};
     }
-    found.lacking.push_back(name_of(module + rest));
+    found.lacks(name_of(module + rest));
     for (const Renaming& renaming : kRenamings)
       for (std::size_t at = rest.find('.'); at != rest.npos; at = rest.find('.', at + 1)) {
         Texts stars;
@@ -249,7 +246,7 @@ class Reader {
           return name_of(module + rest.substr(0, at) + fill_in(torch, stars));
         };
         const Entry* const entry = file_.find(named(renaming.torch));
-        if (!entry && !renaming.added) found.lacking.push_back(named(renaming.torch));
+        if (!entry && !renaming.added) found.lacks(named(renaming.torch));
         if (!entry) continue;
         const Entry* const added = renaming.added ? file_.find(named(renaming.added)) : nullptr;
         if (!added) return {{entry, renaming.is_transposed}};
@@ -294,7 +291,7 @@ class Reader {
         const bool fits = piece.fits(found.spec, piece.is_transposed) ||
                           (pieces.size() == 1 && piece.is_whole(found.spec));
         const bool fits_transposed = piece.is_by_shape && piece.fits(found.spec, true);
-        if (!fits && fits_transposed) piece.is_transposed = true;
+        piece.is_transposed |= !fits && fits_transposed;
         is_ambiguous |= fits && fits_transposed;
         found.fits &= fits || fits_transposed;
       }
@@ -302,10 +299,7 @@ class Reader {
     if (is_ambiguous)
       found.from += " or that transposed, so its rule must say TorchLayer::linear or unchanged";
     found.fits &= !is_ambiguous && !found.sources.empty();
-    if (!found.sources.empty()) return found;
-    found.from = found.lacking.empty() ? "has no rule" : "has no ";
-    for (const std::string& name : found.lacking)
-      found.from += (name == found.lacking[0] ? "\"" : " or \"") + name + '"';
+    if (found.sources.empty()) found.from = found.lacking.empty() ? "has no rule" : found.lacking;
     return found;
   }
 
@@ -406,6 +400,7 @@ class Reader {
   const std::vector<TorchRule>& rules_;
   std::vector<Found> found_;
   std::set<std::string> read_;
+  std::size_t bytes_ = 0;  // of all parameters' values
 };
 
 }  // namespace
