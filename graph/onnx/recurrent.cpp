@@ -35,12 +35,6 @@ OnnxNames onnx_recurrent(const OnnxCall& call) {
   const std::string lengths =
       at.lengths < 0 ? ""
                      : call.cast(call.inputs[static_cast<std::size_t>(at.lengths)], DType::i32);
-  // A sequence of length 0 leaves its state as it was; onnxruntime gives zeros.
-  const std::string is_empty =
-      at.lengths < 0 || at.h0 < 0
-          ? ""
-          : call.add("Unsqueeze", {call.add("Equal", {lengths, call.number(0, DType::i32)}),
-                                   call.integers({0, 2})});
   OnnxAttributes attributes = {{"hidden_size", how.hidden}};
   if (!how.has_cell()) attributes.push_back({"linear_before_reset", 1});
 
@@ -55,13 +49,18 @@ OnnxNames onnx_recurrent(const OnnxCall& call) {
     const OnnxNames made =
         call.add_many(static_cast<int>(at.reserve), call.type, inputs, attributes);
     x = call.add("Squeeze", {made[0], of_directions});
-    for (std::size_t i = 1; i < at.reserve; ++i)
-      last[i].push_back(is_empty.empty() ? made[i]
-                                         : call.add("Where", {is_empty, inputs[4 + i], made[i]}));
+    for (std::size_t i = 1; i < at.reserve; ++i) last[i].push_back(made[i]);
   }
   OnnxNames outputs = {call.transpose(x, 3, 0, 1)};
-  for (std::size_t i = 1; i < at.reserve; ++i)
+  for (std::size_t i = 1; i < at.reserve; ++i) {
     outputs.push_back(call.add("Concat", last[i], {{"axis", 0}}));
+    if (lengths.empty() || at.h0 < 0) continue;
+    // A sequence of length 0 leaves its state as it was; onnxruntime gives zeros.
+    const std::string is_empty = call.add("Equal", {lengths, call.number(0, DType::i32)});
+    outputs[i] =
+        call.add("Where", {call.add("Unsqueeze", {is_empty, call.integers({0, 2})}),
+                           call.inputs[static_cast<std::size_t>(at.h0) + i - 1], outputs[i]});
+  }
   return outputs;
 }
 

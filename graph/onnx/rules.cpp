@@ -29,8 +29,6 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-// Element by element.
-
 // A node of these inputs. A number that is operand a or b stands before or behind the last.
 OnnxNames with_number(const OnnxCall& call, OnnxNames inputs, DType dtype) {
   const auto& [value, position] = call.attribute<NumberOperand>();
@@ -54,11 +52,6 @@ OnnxNames compare(const OnnxCall& call) {
 }
 OnnxNames differ(const OnnxCall& call) { return {call.add("Not", compare(call))}; }
 
-// ONNX has no negative of u8.
-OnnxNames negate(const OnnxCall& call) {
-  if (call.in(0).dtype != DType::u8) return call.result();
-  return {call.add("Sub", {call.number(0, DType::u8), call.inputs[0]})};
-}
 OnnxNames square(const OnnxCall& call) { return call.result(call.inputs); }
 OnnxNames rsqrt(const OnnxCall& call) { return {call.add("Reciprocal", call.result())}; }
 OnnxNames silu(const OnnxCall& call) { return call.result({call.add("Sigmoid", call.inputs)}); }
@@ -73,8 +66,6 @@ OnnxNames clamp(const OnnxCall& call) {
   return call.result({call.number(low, dtype), call.number(high, dtype)});
 }
 OnnxNames cast(const OnnxCall& call) { return {call.cast(call.inputs[0], call.out().dtype)}; }
-
-// Shapes and places.
 
 // 0 copies a size, open or not: all before the view's axes.
 OnnxNames view(const OnnxCall& call) {
@@ -147,8 +138,6 @@ OnnxNames known(const OnnxCall& call) {
   return {call.constant(apply_on(Device::cpu(), *of.op, of.attributes, of.site)[0])};
 }
 
-// Sums over axes.
-
 template <class Attributes>
 OnnxNames reduce(const OnnxCall& call) {
   const auto& how = call.attribute<Attributes>();
@@ -162,8 +151,6 @@ OnnxNames cumsum(const OnnxCall& call) {
   return call.result({call.constant(Tensor::from(std::int64_t{how.axis}))},
                      {{"exclusive", how.exclusive}, {"reverse", how.reverse}});
 }
-
-// Layers.
 
 OnnxNames matmul(const OnnxCall& call) {
   const auto& how = call.attribute<MatmulAttributes>();
@@ -225,10 +212,12 @@ OnnxNames attention(const OnnxCall& call) {
   const auto& how = call.attribute<AttentionAttributes>();
   const DType dtype = call.in(0).dtype;
   const int rank = call.in(0).shape.rank();
-  const std::string none = call.number(-HUGE_VAL, dtype),
-                    q = call.add("Mul", {call.inputs[0], call.number(how.scale, dtype)}),
+  const std::string q = call.add("Mul", {call.inputs[0], call.number(how.scale, dtype)}),
                     k = call.transpose(call.inputs[1], rank, rank - 2, rank - 1);
   std::string scores = call.add("MatMul", {q, k});
+  if (how.mask == 0 && how.causal == 0)
+    return {call.add("MatMul", {call.add("Softmax", {scores}), call.inputs[2]})};
+  const std::string none = call.number(-HUGE_VAL, dtype);
   if (how.mask != 0)
     scores = call.in(3).dtype == DType::boolean ? call.add("Where", {call.inputs[3], scores, none})
                                                 : call.add("Add", {scores, call.inputs[3]});
@@ -238,8 +227,6 @@ OnnxNames attention(const OnnxCall& call) {
                       counts = call.add("Trilu", {all}, {{"upper", 0}});
     scores = call.add("Where", {counts, scores, none});
   }
-  if (how.mask == 0 && how.causal == 0)
-    return {call.add("MatMul", {call.add("Softmax", {scores}), call.inputs[2]})};
   const double lowest = dtype == DType::f16 ? -65504 : dtype == DType::f64 ? -1e308 : -1e38;
   const std::string finite = call.add("Max", {scores, call.number(lowest, dtype)}),
                     left_out = call.add("Equal", {scores, none}),
@@ -254,7 +241,7 @@ OnnxNames attention(const OnnxCall& call) {
   {&op.tensors, type, rule}, {&op.number_right, type, rule}, {&op.number_left, type, rule}
 constexpr OnnxRule kRules[] = {
     {&copy_op, "Identity"}, {&detach_op, "Identity"}, {&cast_op, "Cast", cast},
-    {&negate_op, "Neg", negate}, {&square_op, "Mul", square}, {&sqrt_op, "Sqrt"},
+    {&negate_op, "Neg"}, {&square_op, "Mul", square}, {&sqrt_op, "Sqrt"},
     {&rsqrt_op, "Sqrt", rsqrt}, {&abs_op, "Abs"}, {&sign_op, "Sign"}, {&floor_op, "Floor"},
     {&ceil_op, "Ceil"}, {&round_op, "Round"}, {&exp_op, "Exp"}, {&log_op, "Log"},
     {&sin_op, "Sin"}, {&cos_op, "Cos"}, {&tanh_op, "Tanh"}, {&erf_op, "Erf"},
