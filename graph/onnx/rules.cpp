@@ -52,6 +52,10 @@ OnnxNames compare(const OnnxCall& call) {
 }
 OnnxNames differ(const OnnxCall& call) { return {call.add("Not", compare(call))}; }
 
+OnnxNames negate(const OnnxCall& call) {
+  if (call.in(0).dtype == DType::u8) call.refuse(" of u8");
+  return call.result();
+}
 OnnxNames square(const OnnxCall& call) { return call.result(call.inputs); }
 OnnxNames rsqrt(const OnnxCall& call) { return {call.add("Reciprocal", call.result())}; }
 OnnxNames silu(const OnnxCall& call) { return call.result({call.add("Sigmoid", call.inputs)}); }
@@ -146,6 +150,14 @@ OnnxNames reduce(const OnnxCall& call) {
       call.in(0).dtype == dtype ? call.inputs[0] : call.cast(call.inputs[0], dtype);
   return {call.add(call.type, {x, call.integers(axes_in(how.axes))}, {{"keepdims", how.keep}})};
 }
+OnnxNames place_of_extreme(const OnnxCall& call) {
+  const auto& how = call.attribute<ExtremeAttributes>();
+  const Integers axes = axes_in(how.axes);
+  if (axes.size() != 1) call.refuse(" over several axes");
+  const std::string x =
+      call.in(0).dtype == DType::boolean ? call.cast(call.inputs[0], DType::u8) : call.inputs[0];
+  return {call.add(call.type, {x}, {{"axis", axes[0]}, {"keepdims", how.keep}})};
+}
 OnnxNames cumsum(const OnnxCall& call) {
   const auto& how = call.attribute<ScanAttributes>();
   return call.result({call.constant(Tensor::from(std::int64_t{how.axis}))},
@@ -195,6 +207,20 @@ OnnxNames layer_norm(const OnnxCall& call) {
   if (how.has_scale == 0) call.refuse(" without a scale");
   return call.result({}, {{"axis", -how.number}, {"epsilon", how.epsilon}});
 }
+// Squares of 16 bits are summed in f32.
+OnnxNames rms_norm(const OnnxCall& call) {
+  const auto& how = call.attribute<NormAttributes>();
+  const DType dtype = call.in(0).dtype, wide = is_half(dtype) ? DType::f32 : dtype;
+  Integers axes;
+  for (std::int64_t axis = -how.number; axis < 0; ++axis) axes.push_back(axis);
+  const std::string x = wide == dtype ? call.inputs[0] : call.cast(call.inputs[0], wide),
+                    mean = call.add("ReduceMean", {call.add("Mul", {x, x}), call.integers(axes)}),
+                    root =
+                        call.add("Sqrt", {call.add("Add", {mean, call.number(how.epsilon, wide)})});
+  std::string y = call.add("Div", {x, root});
+  if (wide != dtype) y = call.cast(y, dtype);
+  return {how.has_scale != 0 ? call.add("Mul", {y, call.inputs[1]}) : y};
+}
 OnnxNames batch_norm(const OnnxCall& call) {
   const auto& how = call.attribute<NormAttributes>();
   if (how.number != 1) call.refuse(" of channels in axis " + std::to_string(how.number));
@@ -241,7 +267,7 @@ OnnxNames attention(const OnnxCall& call) {
   {&op.tensors, type, rule}, {&op.number_right, type, rule}, {&op.number_left, type, rule}
 constexpr OnnxRule kRules[] = {
     {&copy_op, "Identity"}, {&detach_op, "Identity"}, {&cast_op, "Cast", cast},
-    {&negate_op, "Neg"}, {&square_op, "Mul", square}, {&sqrt_op, "Sqrt"},
+    {&negate_op, "Neg", negate}, {&square_op, "Mul", square}, {&sqrt_op, "Sqrt"},
     {&rsqrt_op, "Sqrt", rsqrt}, {&abs_op, "Abs"}, {&sign_op, "Sign"}, {&floor_op, "Floor"},
     {&ceil_op, "Ceil"}, {&round_op, "Round"}, {&exp_op, "Exp"}, {&log_op, "Log"},
     {&sin_op, "Sin"}, {&cos_op, "Cos"}, {&tanh_op, "Tanh"}, {&erf_op, "Erf"},
@@ -272,11 +298,12 @@ constexpr OnnxRule kRules[] = {
     {&fill_like_op, "Expand", fill_like}, {&full_op, "", known}, {&arange_op, "", known},
     {&linspace_op, "", known}, {&eye_op, "", known}, {&sum_op, "ReduceSum", reduce<Reduction>},
     {&mean_op, "ReduceMean", reduce<Reduction>}, {&max_op, "ReduceMax", reduce<ExtremeAttributes>},
-    {&min_op, "ReduceMin", reduce<ExtremeAttributes>}, {&cumsum_op, "CumSum", cumsum},
+    {&min_op, "ReduceMin", reduce<ExtremeAttributes>}, {&argmax_op, "ArgMax", place_of_extreme},
+    {&argmin_op, "ArgMin", place_of_extreme}, {&cumsum_op, "CumSum", cumsum},
     {&matmul_op, "MatMul", matmul}, {&dense_op, "MatMul", dense},
     {&dense_activated_op, "MatMul", dense}, {&conv2d_op, "Conv", conv},
     {&max_pool_op, "MaxPool", pool}, {&avg_pool_op, "AveragePool", pool},
-    {&layer_norm_op, "LayerNormalization", layer_norm},
+    {&layer_norm_op, "LayerNormalization", layer_norm}, {&rms_norm_op, "", rms_norm},
     {&batch_norm_inference_op, "BatchNormalization", batch_norm}, {&softmax_op, "Softmax", softmax},
     {&log_softmax_op, "LogSoftmax", softmax}, {&attention_op, "", attention},
     {&lstm_op, "LSTM", onnx_recurrent}, {&gru_op, "GRU", onnx_recurrent}};

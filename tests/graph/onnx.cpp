@@ -116,9 +116,11 @@ TEST_CASE("what ONNX cannot have is an error with the operator's line, and leave
       reshape(model.graph.placeholder("images", DType::f32, {-1, -1, -1, 8}), {-1, 4});
   const Tensor two = unflatten(model.graph.placeholder("y", DType::f32, {6, -1, -1}), 0, {2, 3});
   const Tensor empty = reshape(model.graph.placeholder("z", DType::f32, {0, 2}), {2, 0});
+  const Tensor bytes = negate(cast(model.x, DType::u8)), place = argmax(model.scores);
   Session session(model.graph);
-  session.initialize();
   const std::string file = folder.path("a.onnx");
+  CHECK_ERROR(session.write_onnx(file, {{"scores", model.scores}}), Error, "initialize");
+  session.initialize();
   session.write_onnx(file, {{"scores", model.scores}, {"flat", flat}});
   const std::string before = tests::contents_of(file);
   const auto write = [&](const std::vector<NamedTensor>& outputs) {
@@ -130,6 +132,8 @@ TEST_CASE("what ONNX cannot have is an error with the operator's line, and leave
                   line);
   CHECK_ERROR(write({{"s", two}}), Error, "unflatten with two open sizes behind axis 0");
   CHECK_ERROR(write({{"s", empty}}), Error, "reshape to a size of 0 has no translation to ONNX");
+  CHECK_ERROR(write({{"s", bytes}}), Error, "negate of u8 has no translation to ONNX");
+  CHECK_ERROR(write({{"s", place}}), Error, "argmax over several axes has no translation to ONNX");
   CHECK_ERROR(write({{"x", model.scores}}), Error, "are called 'x'");
   CHECK_ERROR(write({}), Error, "nothing to fetch");
   CHECK((tests::contents_of(file) == before));

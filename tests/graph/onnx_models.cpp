@@ -136,6 +136,15 @@ void write_encoder() {
         {{at, codes(3, 12)}, {counts, flags}});
 }
 
+// The place of an extreme among flags, which ONNX's operator does not take.
+void write_places() {
+  Graph graph;
+  const Tensor at = graph.placeholder("at", DType::i64, {4});
+  const Tensor flags = greater(at, 0);
+  write("places", graph, {argmax(flags, 0), argmin(flags, 0)},
+        {{at, Tensor::from(std::vector<std::int64_t>{-1, 0, 2, 3})}});
+}
+
 }  // namespace
 
 TEST_CASE("models are written as ONNX", "[.onnx]") {
@@ -149,4 +158,5 @@ TEST_CASE("models are written as ONNX", "[.onnx]") {
   write_resnet();
   write_gpt2();
   write_encoder();
+  write_places();
 }
