@@ -131,13 +131,16 @@ std::string summary_json(const Device& device) {
   return text_of(document, 2);
 }
 
+// JSON escapes some of ASCII, and nothing beyond it. No other byte belongs to a character of ASCII.
 std::string detail::utf8(std::string_view text) {
-  std::string valid(text);
-  try {
-    static_cast<void>(Json(valid).dump());
-  } catch (const Json::type_error&) {
-    std::ranges::replace_if(
-        valid, [](char byte) { return static_cast<signed char>(byte) < 0; }, '?');
+  const auto is_ascii = [](char byte) { return static_cast<signed char>(byte) >= 0; };
+  std::string valid;
+  for (auto at = text.begin(); at != text.end();) {
+    const auto begin = at;
+    at = std::find_if(at, text.end(), [&](char c) { return is_ascii(c) != is_ascii(*begin); });
+    const std::string run(begin, at),
+        quoted = is_ascii(*begin) ? '"' + run + '"' : json_string(run);
+    valid.append(quoted, 1, quoted.size() - 2);
   }
   return valid;
 }

@@ -9,9 +9,9 @@
 
 namespace ebb::memory::detail {
 
-// The text; with '?' for all that is not ASCII if it is not UTF-8, as a file's name may be.
+// Replaces bytes that are not UTF-8, which file names may contain.
 std::string utf8(std::string_view text);
-// Returns a JSON string. Replaces bytes that are not UTF-8.
+// Returns a JSON string of utf8(text).
 std::string json_string(std::string_view text);
 
 // Writes the object described at Recording::write_json(): a million events are 50 MB of text.
