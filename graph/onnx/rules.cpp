@@ -243,21 +243,23 @@ OnnxNames attention(const OnnxCall& call) {
   std::string scores = call.add("MatMul", {q, k});
   if (how.mask == 0 && how.causal == 0)
     return {call.add("MatMul", {call.add("Softmax", {scores}), call.inputs[2]})};
-  const std::string none = call.number(-HUGE_VAL, dtype);
-  if (how.mask != 0)
-    scores = call.in(3).dtype == DType::boolean ? call.add("Where", {call.inputs[3], scores, none})
-                                                : call.add("Add", {scores, call.inputs[3]});
+  const double lowest = dtype == DType::f16 ? -65504 : dtype == DType::f64 ? -1e308 : -1e38;
+  const std::string none = call.number(-HUGE_VAL, dtype), least = call.number(lowest, dtype);
+  if (how.mask != 0 && call.in(3).dtype == DType::boolean) {
+    scores = call.add("Where", {call.inputs[3], scores, none});
+  } else if (how.mask != 0) {  // a score that overflows by a finite mask still counts
+    scores = call.add("Max", {call.add("Add", {scores, call.inputs[3]}), least});
+    scores = call.add("Where", {call.add("Equal", {call.inputs[3], none}), none, scores});
+  }
   if (how.causal != 0) {
     const std::string shape = call.add("Shape", {scores}, {{"start", -2}}),
                       all = call.add("Expand", {call.number(1, DType::boolean), shape}),
                       counts = call.add("Trilu", {all}, {{"upper", 0}});
     scores = call.add("Where", {counts, scores, none});
   }
-  const double lowest = dtype == DType::f16 ? -65504 : dtype == DType::f64 ? -1e308 : -1e38;
-  const std::string finite = call.add("Max", {scores, call.number(lowest, dtype)}),
-                    left_out = call.add("Equal", {scores, none}),
-                    kept = call.add(
-                        "Where", {left_out, call.number(0, dtype), call.add("Softmax", {finite})});
+  const std::string left_out = call.add("Equal", {scores, none}),
+                    finite = call.add("Softmax", {call.add("Max", {scores, least})}),
+                    kept = call.add("Where", {left_out, call.number(0, dtype), finite});
   return {call.add("MatMul", {kept, call.inputs[2]})};
 }
 
