@@ -67,12 +67,13 @@ std::string text_of_plan(const Plan& plan) {
 }
 
 std::string text_of_run(const PageRun& run, std::size_t most_bytes) {
-  const Timeline timeline = pack(run.log ? run.log->read() : EventLog::Reading{}, most_bytes);
+  const EventLog::Reading reading = run.log ? run.log->read() : EventLog::Reading{};
+  const Timeline timeline = pack(reading, most_bytes);
   return fmt::format(
-      R"({{"name":{},"is_relative":{},"predicted_peak_bytes":{},"before":{},"tags":{},)"
+      R"({{"name":{},"began":{},"is_relative":{},"predicted_peak_bytes":{},"before":{},"tags":{},)"
       R"("names":{},"pieces":{},"patterns":{},"spans":{},"plans":{}}})",
-      json_string(run.name), run.is_relative, run.predicted_peak_bytes, array(timeline.before),
-      array(timeline.tags, text_of_tag), array(timeline.names, json_string),
+      json_string(run.name), reading.began, run.is_relative, run.predicted_peak_bytes,
+      array(timeline.before), array(timeline.tags, text_of_tag), array(timeline.names, json_string),
       array(timeline.pieces, text_of_piece), array(timeline.patterns, text_of_pattern),
       array(timeline.spans, text_of_span), array(run.plans, text_of_plan));
 }

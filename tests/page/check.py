@@ -232,6 +232,14 @@ def check_server(page, build):
         while page.run("followed.timelines.whole[1]") == first and time.monotonic() < deadline:
             time.sleep(0.2)
         check("a live page goes on", page.run("followed.timelines.whole[1]") > first)
+        page.run("[...document.querySelectorAll('.choice button')].find((each) => each.textContent === 'now').click()")
+        check("the peak of a live page is of its newest data", page.run("followed.timelines.charts[0].at !== null"))
+        page.run("buildPage()")  # as when it is printed
+        check("a page that is built again shows what was seen last", page.run("followed.timelines.whole[1]") > first)
+        page.run("window.before = true, window.fetch = async () => ({json: () => ({...report, runs: [{...report.runs[0], began: 1, spans: []}]})})")
+        while page.run("window.before === true") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        check("a live page shows another recording", page.run("window.before") is None)
         host = url.split("/")[2]
         for name, expected in [(host, 200), ("elsewhere.example", 403)]:
             connection = http.client.HTTPConnection(host)

@@ -20,13 +20,14 @@ function addRecorded(page, runs) {
     "a moment to see its blocks below. Keys: ← → by steps, with Shift by events, Home, End.");
   page.append(charts);
   const timelines = new Timelines(charts, runs, pick);
-  const peaks = runs.map((run) =>
-    element("button", {onclick: () => pick(run, run.shown)}, run.name));
+  const pickPeak = (run) => pick(run, run.shown);
+  const peaks = runs.map(({name}, i) =>  // of the newest data
+    element("button", {onclick: () => pickPeak(timelines.runs[i])}, name));
   page.append(section("One moment", null, element("div", {class: "choice"}, "peak of: ", ...peaks),
     chosen, element("h3", {}, "Blocks, each in its place from birth to death"), blocks.node,
     element("h3", {}, "Holders"), flame.node, element("h3", {}, "Mapped ranges"), ranges.node));
   const peak = runs.reduce((a, b) => (b.peak.allocated > a.peak.allocated ? b : a));
-  pick(peak, peak.shown);
+  pickPeak(peak);
   return {timelines, figures};
 }
 
@@ -44,8 +45,9 @@ function buildPage() {
   const recorded = runs.filter((run) => run.spans.length);
   const page = document.getElementById("page");
   document.title = report.title;
-  const about = report.device ? `Device ${report.device}, ${bytesText(report.capacity_bytes)} of ` +
-    `memory, ${report.limit_bytes ? `limit ${bytesText(report.limit_bytes)}` : "no limit"}` : "";
+  const about = report.told || (report.device ? `Device ${report.device}, ` +
+    `${bytesText(report.capacity_bytes)} of memory, ` +
+    (report.limit_bytes ? `limit ${bytesText(report.limit_bytes)}` : "no limit") : "");
   page.replaceChildren(element("h1", {}, report.title), element("p", {class: "note"}, about));
   if (recorded.length) followed = addRecorded(page, recorded);
   else if (!runs.some((run) => run.plans.length))
@@ -68,18 +70,19 @@ let followed = null;  // charts and figures of what is recorded
 
 // Asks the server of a live page for newer data, less often where that takes long.
 async function follow() {
-  const tell = (text) => { document.querySelector(".note").textContent = text; };
-  for (let took = 0, hasEnded = !followed;;) {
+  const tell = (text) => { document.querySelector(".note").textContent = report.told = text; };
+  for (let took = 0;;) {
     await new Promise((done) => setTimeout(done, 1000 + 4 * took));
-    const began = performance.now(), answer = await fetch("data.json").catch(() => null);
-    if (!answer) return tell("The program no longer answers: this is the last that was seen.");
-    const runs = (await answer.json()).runs.map((run) => new Run(run));
-    took = performance.now() - began;
-    if (!runs.length) {
-      hasEnded = true;
+    const asked = performance.now();
+    const newer = await fetch("data.json").then((answer) => answer.json()).catch(() => null);
+    if (!newer) return tell("The program no longer answers: this is the last that was seen.");
+    took = performance.now() - asked;
+    if (!newer.runs.length) {
       tell("Nothing is being recorded now: this is the last that was seen.");
     } else {
-      if (hasEnded) return location.reload();
+      if (newer.runs[0].began !== report.runs[0]?.began || !followed) return location.reload();
+      report.runs = newer.runs;  // for a page that is built again
+      const runs = newer.runs.map((run) => new Run(run));
       followed.figures.replaceChildren(figuresNode(runs));
       followed.timelines.update(runs);
     }
