@@ -226,7 +226,7 @@ class Packer {
       pieces_.push_back({piece});
     }
     pattern.codes.assign(codes.rbegin(), codes.rend());
-    pattern.is_thinned = true;
+    pattern.is_thinned = pattern.events > 0;
   }
 
   // Gives the pieces of a pattern their numbers on the page, unless that takes too many bytes.
