@@ -10,8 +10,7 @@ class Boxes {
       tabindex: 0, role: "img", "aria-label": label, onkeydown: (event) => this.key(event),
       onmousemove: (event) => point(this.hit(event)), onmouseleave: () => point(null),
       onclick: (event) => this.press(this.hit(event))});
-    this.status = element("p", {class: "status", "aria-live": "polite"},
-      "Point at a box, or focus the picture and press the arrow keys.");
+    this.status = element("p", {class: "status", "aria-live": "polite"});
     this.node = element("div", {}, this.canvas, this.status);
     new ResizeObserver(() => this.draw()).observe(this.node);
   }
@@ -20,6 +19,7 @@ class Boxes {
   show(boxes, width, height, cssHeight) {
     Object.assign(this, {boxes, width, height});
     this.canvas.style.height = cssHeight;
+    this.status.textContent = "Point at a box, or focus the picture and press the arrow keys.";
     this.choose(null);
   }
 

@@ -11,7 +11,10 @@ const paths = {
 class Flame {
   constructor() {
     // The widest box is open: pressed again, it shows all.
-    this.boxes = new Boxes("Holders of memory", (box) => this.open(box?.y ? box.names : []));
+    this.boxes = new Boxes("Holders of memory", (box) => {
+      this.open(box?.y ? box.names : []);
+      this.boxes.choose(this.boxes.boxes[0]);
+    });
     this.list = element("div");
     this.node = element("div", {class: "flame"}, choice("by", ["layer", "line"],
       (by) => this.show(this.holders, by)), this.boxes.node, this.list);
