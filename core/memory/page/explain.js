@@ -83,15 +83,15 @@ class Ranges {
   show(ranges) {
     const boxes = [], colours = categoryColours(), longest = ranges.slice(0, 40);
     const rows = longest.map(({from, to, isKnown, live}, y) => {
-      const add = (at, width, colour, name, text = name) => boxes.push({x: at - from, y, width,
-        height: 0.8, colour, text, tell: () => `${name}: ${bytesText(width)}`});
-      add(from, to - from, style("--press"), "mapped range", "");
+      const size = isKnown ? bytesText(to - from) : bytesText(bytesOf(live)) + " or more";
+      const add = (at, width, colour, text, told) => boxes.push({x: at - from, y, width,
+        height: 0.8, colour, text, tell: () => told});
+      add(from, to - from, style("--press"), "", `mapped range: ${size}`);
       for (const {address, bytes, category, tag} of live)
-        add(address, bytes, colours[category], tagText(tag));
+        add(address, bytes, colours[category], tagText(tag), `${tagText(tag)}: ${bytesText(bytes)}`);
       const by = sumBy(live, ({tag}) => tagText(tag)).reverse();
       const few = by.slice(0, 2).map(([text, bytes]) => `${text} (${bytesText(bytes)})`).join(", ");
-      return [bytesText(to - from) + (isKnown ? "" : " or more"),
-              isKnown ? bytesText(to - from - bytesOf(live)) : "–",
+      return [size, isKnown ? bytesText(to - from - bytesOf(live)) : "–",
               (few || "nothing: cached") + (by.length > 2 ? ` and ${by.length - 2} more` : "")];
     });
     this.map.show(boxes, boxes[0]?.width, rows.length, `${18 * rows.length}px`);
