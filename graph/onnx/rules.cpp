@@ -233,34 +233,38 @@ OnnxNames softmax(const OnnxCall& call) {
 }
 
 // Scores of keys that do not count are -infinity, and their probabilities 0: also those of a query
-// without any key, whose softmax would be NaN.
+// without any key, whose softmax would be NaN. Scores of 16 bits are f32, as finite masks are
+// large.
 OnnxNames attention(const OnnxCall& call) {
   const auto& how = call.attribute<AttentionAttributes>();
-  const DType dtype = call.in(0).dtype;
+  const DType dtype = call.in(0).dtype, wide = is_half(dtype) ? DType::f32 : dtype;
   const int rank = call.in(0).shape.rank();
+  const auto in = [&](const std::string& x, DType to) {
+    return wide == dtype ? x : call.cast(x, to);
+  };
   const std::string q = call.add("Mul", {call.inputs[0], call.number(how.scale, dtype)}),
                     k = call.transpose(call.inputs[1], rank, rank - 2, rank - 1);
   std::string scores = call.add("MatMul", {q, k});
   if (how.mask == 0 && how.causal == 0)
     return {call.add("MatMul", {call.add("Softmax", {scores}), call.inputs[2]})};
-  const double lowest = dtype == DType::f16 ? -65504 : dtype == DType::f64 ? -1e308 : -1e38;
-  const std::string none = call.number(-HUGE_VAL, dtype), least = call.number(lowest, dtype);
-  if (how.mask != 0 && call.in(3).dtype == DType::boolean) {
-    scores = call.add("Where", {call.inputs[3], scores, none});
-  } else if (how.mask != 0) {  // a score that overflows by a finite mask still counts
-    scores = call.add("Max", {call.add("Add", {scores, call.inputs[3]}), least});
-    scores = call.add("Where", {call.add("Equal", {call.inputs[3], none}), none, scores});
-  }
+  scores = in(scores, wide);
+  const std::string none = call.number(-HUGE_VAL, wide);
+  if (how.mask != 0)
+    scores = call.in(3).dtype == DType::boolean
+                 ? call.add("Where", {call.inputs[3], scores, none})
+                 : call.add("Add", {scores, in(call.inputs[3], wide)});
   if (how.causal != 0) {
     const std::string shape = call.add("Shape", {scores}, {{"start", -2}}),
                       all = call.add("Expand", {call.number(1, DType::boolean), shape}),
                       counts = call.add("Trilu", {all}, {{"upper", 0}});
     scores = call.add("Where", {counts, scores, none});
   }
-  const std::string left_out = call.add("Equal", {scores, none}),
-                    finite = call.add("Softmax", {call.add("Max", {scores, least})}),
-                    kept = call.add("Where", {left_out, call.number(0, dtype), finite});
-  return {call.add("MatMul", {kept, call.inputs[2]})};
+  const double lowest = wide == DType::f64 ? -1e308 : -1e38;
+  const std::string finite = call.add("Max", {scores, call.number(lowest, wide)}),
+                    left_out = call.add("Equal", {scores, none}),
+                    kept = call.add(
+                        "Where", {left_out, call.number(0, wide), call.add("Softmax", {finite})});
+  return {call.add("MatMul", {in(kept, dtype), call.inputs[2]})};
 }
 
 // clang-format off
