@@ -76,6 +76,7 @@ def check_replay(page):
     """What is drawn of a moment adds up to its bytes: rows, holders, blocks, curves, the arena's buffers."""
     wrong = page.run("""report.runs.flatMap((data) => {
       const run = new Run(data), wrong = [], sum = (list) => list.reduce((all, each) => all + each.bytes, 0);
+      const most = (list) => list.reduce((a, b) => Math.max(a, b), 0);
       const expect = (what, one, other) => { if (one !== other) wrong.push(`${run.name}, ${what}: ${one} ${other}`); };
       run.spans.forEach((span, i) => {
         const next = run.spans[i + 1], codes = span.pattern.codes, {bars} = barsOfSpan(run, span);
@@ -90,16 +91,26 @@ def check_replay(page):
           expect("holders in the flame", Math.abs(widths(1) - held) <= held / 100, true);
           const sums = sumBy(holders, ({tag}) => tagText(tag)).map(([, bytes]) => bytes);
           expect("largest first", String(sums), String(sums.toSorted((a, b) => b - a)));
+          const keys = {line: ({tag}) => tag.file ? `${tag.file.split("/").slice(-2).join("/")}:${tag.line}` : "no line",
+                        layer: ({tag}) => tag.layer.split(".")[0] || "no layer"};
+          for (const [by, key] of Object.entries(keys)) {
+            flame.show(holders, by);
+            const sums = new Map([...Map.groupBy(holders, key)].map(([name, list]) => [name, sum(list)]));
+            const widest = flame.boxes.boxes.filter(({y}) => y === 1).reduce((a, b) => b.width > a.width ? b : a, {width: 0});
+            expect("widest by " + by, widest.width, most([...sums.values()]));
+            expect(by, sums.get(widest.text) ?? 0, widest.width);
+          }
           if (events === span.pattern.peak_events && events) expect("peak", held, allocatedOf(span.peak));
           expect("holders", sum(holders), held);
           expect("unknown holders", holders.filter(({tag}) => tag.operator.startsWith("from before")).length, 0);
           expect("blocks", sum(bars.filter((bar) => bar.from <= events && events < bar.to)), held);
           const ranges = rangesAt(run, {span, events}).filter((range) => range.isKnown);
           expect("ranges", ranges.reduce((all, {from, to}) => all + to - from, 0), run.rowAt({span, events})[kReserved]);
+          expect("longest first", ranges.every(({from, to}, i) => !i || to - from <= ranges[i - 1].to - ranges[i - 1].from), true);
           expect("ranges that touch", ranges.filter((one) => ranges.some((other) => one.to === other.from)).length, 0);
         }
       });
-      const chart = new Timelines(element("div"), [run], () => 0).data(run), most = (list) => list.reduce((a, b) => Math.max(a, b), 0);
+      const chart = new Timelines(element("div"), [run], () => 0).data(run);
       for (const points of [chart[1], run.points(-1, run.spans.at(-1).x1, 4).map(([, row]) => allocatedOf(row))])
         expect("curve", most(points), run.peak.allocated);
       expect("reserved curve", most(chart[8]), most(run.spans.map((span) => span.peak[kReserved])));

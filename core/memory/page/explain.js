@@ -16,11 +16,11 @@ class Flame {
       this.boxes.choose(this.boxes.boxes[0]);
     });
     this.list = element("div");
-    this.node = element("div", {class: "flame"}, choice("by", ["layer", "line"],
+    this.node = element("div", {class: "flame"}, choice("by", ["line", "layer"],
       (by) => this.show(this.holders, by)), this.boxes.node, this.list);
   }
 
-  show(holders, by = this.by || "layer") {
+  show(holders, by = this.by || "line") {
     this.holders = holders.map((holder) => ({...holder, path: paths[by](holder)}));
     this.by = by;
     this.open([]);
