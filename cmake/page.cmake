@@ -16,6 +16,6 @@ foreach(style IN LISTS styles)
 endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scripts} ${styles} core/memory/page/page.cpp.in)
 configure_file(core/memory/page/page.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/page.cpp @ONLY)
-set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/page.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
-                                                                           SKIP_PRECOMPILE_HEADERS ON)
+set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/page.cpp PROPERTIES
+                            SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -Wno-overlength-strings)
 target_sources(ebb PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/page.cpp)

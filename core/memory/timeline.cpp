@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <set>
 
 #include "ebb/core/memory/writers.h"
@@ -207,7 +206,8 @@ class Packer {
       left[code / Timeline::kPiece] += code & Timeline::kGoes ? -1 : 1;
     std::map<std::pair<std::uint32_t, std::uint8_t>, Timeline::Piece> summed;
     std::vector<Code> codes;
-    for (const Code code : pattern.codes | std::views::reverse) {
+    for (auto next = pattern.codes.rbegin(); next != pattern.codes.rend(); ++next) {
+      const Code code = *next;
       std::int64_t& count = left[code / Timeline::kPiece];
       if (code & Timeline::kGoes ? count >= 0 : count <= 0) continue;
       count += code & Timeline::kGoes ? 1 : -1;
