@@ -104,7 +104,7 @@ TEST_CASE("a packed recording has the bytes and the peak of each step, however l
     run_randomly(device, recording, seed);
     const memory::EventLog::Reading reading = recording.log()->read();
     std::size_t whole = 0;
-    for (const std::size_t bytes : {1'000'000, 20'000, 0}) {
+    for (const std::size_t bytes : {1'000'000U, 20'000U, 0U}) {
       INFO("seed " << seed << ", " << bytes << " bytes");
       const Timeline timeline = pack(reading, bytes);
       Row held = timeline.before;
@@ -153,7 +153,7 @@ TEST_CASE("the peak's, last and first spans stay whole longest, then those that 
   step(1, 10);
   step(2, 50);
   step(2, 50, 1);  // the same pieces in another order
-  for (const std::uintptr_t held : {7, 8}) {
+  for (const std::uintptr_t held : {7U, 8U}) {
     add(memory::EventKind::allocate, held, 40);
     log.mark("held");
   }

@@ -66,8 +66,8 @@ TEST_CASE("event files are TensorBoard's own, byte for byte but for the time", "
   { SummaryWriter(folder.path("run")).add_scalar("loss", 0.25, 300, 2.5); }
   const auto hex = [](const std::string& record) {
     std::string text;
-    for (const unsigned char byte : record)
-      for (const int digit : {byte / 16, byte % 16}) text += "0123456789abcdef"[digit];
+    for (const char byte : record)
+      for (const int digit : {byte >> 4 & 15, byte & 15}) text += "0123456789abcdef"[digit];
     return text;
   };
   const auto file = std::filesystem::directory_iterator(folder.path("run"))->path();

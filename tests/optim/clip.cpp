@@ -91,7 +91,7 @@ TEST_CASE("an optimizer clips gradients as the functions do", "[optim][clip]") {
 
 TEST_CASE("the norm that clipping finds is a slot, in all modes", "[optim][clip]") {
   const auto kind = GENERATE(InMode::eager, InMode::graph, InMode::compiled);
-  const std::size_t rule = GENERATE(0, 3);  // in a kernel, and of one's own
+  const std::size_t rule = GENERATE(0U, 3U);  // in a kernel, and of one's own
   const bool accumulates = GENERATE(false, true);
   CAPTURE(kind, rule, accumulates);
   const optim::Optimizer optimizer = optimizers({.global_norm = 1})[rule];
