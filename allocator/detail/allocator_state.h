@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostBytes = std::size_t{1} << 61;
 // Most bytes on their way to the device at a time; then other threads get their turn.
 inline constexpr std::size_t kMostAtOnce = std::size_t{64} << 20;
 
-/// What f() gives under a lock.
+/// Calls f() under a lock, and returns what it gives.
 template <class AnyMutex, class F>
 auto locked(AnyMutex& mutex, const F& f) {
   const Guard guard(mutex);

@@ -14,7 +14,7 @@ void write(SummaryWriter& writer, const Run& run) {
   const auto peak_of = [](const Held& held) -> Peak {
     return {held.allocated_bytes(), held.allocated};
   };
-  // Of all events so far, but the peak: of the step.
+  // Sums over all events so far; the peak is of the step alone.
   Sample all{.peak = peak_of(reading.start), .after = reading.start};
   const auto end_step = [&](std::size_t step, std::int64_t nanoseconds) {
     const Held& held = all.after;

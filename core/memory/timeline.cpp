@@ -48,7 +48,7 @@ class Packer {
   }
 
   std::size_t spans() const noexcept { return timeline_.spans.size(); }
-  // Of the page, until thin() without detail.
+  // Returns the bytes of the page; before thin() those without detail.
   std::size_t bytes() const noexcept { return bytes_; }
 
   // Thins what does not fit: whole patterns leave room for thinned ones, and these for sums.
