@@ -90,9 +90,9 @@ std::string way_out(const OutOfMemory::Facts& facts) {
                            : category == memory::Category::optimizer_state
                                ? "take a smaller model, or an optimizer that keeps less"
                            : facts.fits_no_batch
-                               ? "lower the peak (recompute, a smaller model)"
+                               ? "lower the peak (recompute, bf16, a smaller model)"
                                : "lower the peak (a smaller batch, optim::Accumulator over smaller "
-                                 "micro-batches, recompute)";
+                                 "micro-batches, recompute, a budget, bf16)";
   const std::string close =
       facts.fragmentation.reserved_ahead_bytes > 0
           ? ", or free what is held (suspend or close sessions that preallocate, leave scopes)"

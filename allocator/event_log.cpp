@@ -131,10 +131,11 @@ std::uint32_t& EventLog::slot_of(const Tag& tag) noexcept {
   }
 }
 
-// Without memory for a new tag, the event has the empty one.
+// The empty tag is the first. Without memory for a new one, the event has it.
 std::uint32_t EventLog::index_of(const Tag& tag) noexcept {
   if (const std::uint32_t known = slot_of(tag)) [[likely]]
     return known;
+  if (tag == Tag{}) return 0;
   try {
     if (slots_.size() < 2 * tags_.size()) {
       slots_ = std::vector<std::uint32_t>(2 * slots_.size());

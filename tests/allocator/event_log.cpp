@@ -212,7 +212,7 @@ TEST_CASE(
   REQUIRE(all.dropped == 0);
   REQUIRE(all.samples.empty());
   REQUIRE(some.samples.size() <= 4096);
-  CHECK(some.tags.size() == 2 + 20 * 2 + 30);  // each once: of no event, of segments, lines, marks
+  CHECK(some.tags.size() == 1 + 20 * 2 + 30);  // each once: of no event, of segments, lines, marks
   auto event = all.events.begin();
   auto mark = some.marks.begin();
   Held held = start;

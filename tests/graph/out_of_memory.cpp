@@ -316,7 +316,7 @@ TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[
     session.set_memory_limit(session.stats().reserved.current - session.memory().arena_bytes);
     const std::string arena = message(run);
     check_says(arena, {"session arena", "not even with 1 row in each feed would this run fit",
-                       "lower the peak (recompute, a smaller model)"});
+                       "lower the peak (recompute, bf16, a smaller model)"});
     for (const std::string& text : {slots, parameters, arena}) {
       CHECK(text.find("smaller batch") == std::string::npos);
       CHECK(text.find("micro-batch") == std::string::npos);

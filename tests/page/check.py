@@ -117,7 +117,10 @@ def check_replay(page):
       expect("lines", String([chart[9][0], chart[10][0]]), String([run.predicted_peak_bytes, run.arenaPlan()?.peak_bytes ?? null]));
       const moments = namedMoments(run), difference = differenceNode([run]);
       const [before, after] = [...difference.querySelectorAll("select")].map(({value}) => allocatedOf(run.rowAt(moments[value].at)));
-      expect("difference", difference.querySelector("td.number").textContent, changeText(after - before));
+      const changes = [...difference.querySelectorAll("td:nth-child(2)")].map(({textContent: text}) => text);
+      expect("difference", changes.shift(), changeText(after - before));
+      const sizes = changes.map((text) => Math.abs(parseFloat(text)) * 1024 ** units.indexOf(text.split(" ")[1]));
+      expect("most changed first", String(sizes), String(sizes.toSorted((a, b) => b - a)));
       if (run.steps) expect("curve of a step", most(stepCurve(run).map(([, bytes]) => bytes)) <= stepFigures(run).peak, true);
       for (const plan of run.plans) {
         const {bars} = barsOfPlan(plan), alive = aliveBySteps(plan);
@@ -165,6 +168,9 @@ def check_mouse(page):
     page.settle()
     check("a button zooms in", page.text(".timelines .status") != whole)
     page.run(button.format("whole run"))
+    page.settle()
+    names = page.run("followed.timelines.charts[0].plot.axes.at(-1)._values")
+    check("marks have their names", any(page.run("report.runs[0].names").count(name) for name in names), names)
 
     heights = page.run("""(() => {
       const shown = new Timelines(document.body, report.runs.map((data) => new Run(data)), () => {}), with_reserved = shown.most;
@@ -175,6 +181,8 @@ def check_mouse(page):
     check("charts without reserved bytes are as high as the peak", heights[0] > heights[1] == heights[2], heights)
 
     left, top, width, height = page.box(".blocks canvas")
+    legend = "[...document.querySelectorAll('.blocks .legend span')].map((each) => each.textContent)"
+    check("blocks' colours have names", page.run(legend) and set(page.run(legend)) <= set(page.run("categories")), page.run(legend))
     before = page.text(".blocks .status")
     page.mouse("mouseMoved", left + width / 2, top + height / 2)
     page.settle()
@@ -220,6 +228,12 @@ def check_keyboard(page):
     page.press("Enter", "ArrowDown", "ArrowDown")
     check("Enter opens a holder and keeps the focus", page.text(".flame .status") != opened, opened)
     page.press("Escape")
+    check("Escape shows all holders", page.text(".flame .status").startswith("all: "), page.text(".flame .status"))
+    page.run("[...document.querySelectorAll('.chart')].at(-1).focus()")
+    values = "[...document.querySelectorAll('.u-legend .u-value')].map((each) => each.textContent)"
+    page.press("ArrowRight", "ArrowRight")
+    check("arrows tell the values of a step", all(re.search(r"[%B–]$", text) for text in page.run(values)) and
+          page.run(values)[0] != "–", page.run(values))
     order = []
     page.run("document.activeElement.blur()")
     for _ in range(40):

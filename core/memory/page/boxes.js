@@ -109,14 +109,20 @@ function barsOfPlan(plan) {
 class Blocks {
   constructor(label) {
     this.boxes = new Boxes(label);
+    this.legend = element("div", {class: "legend"});
     this.node = element("div", {class: "blocks"}, choice("colours", ["category", "layer"],
-      (by) => this.show(this.shown, by)), this.boxes.node);
+      (by) => this.show(this.shown, by)), this.legend, this.boxes.node);
   }
 
   show(shown, by = this.by) {
     Object.assign(this, {shown, by});
-    const {bars, count, tellAt} = shown, colours = categoryColours();
-    const layers = coloursOf(bars.map((bar) => bar.tag.layer));
+    const {bars, count, tellAt} = shown;
+    const keyOf = (bar) => (by === "layer" ? bar.tag.layer || "no layer" : categories[bar.category]);
+    const largestFirst = sumBy(bars.map((bar) => ({...bar, blocks: 1})), keyOf).map(([key]) => key);
+    const colours = by === "layer" ? coloursOf(largestFirst)
+      : new Map(categoryColours().map((colour, c) => [categories[c], colour]));
+    this.legend.replaceChildren(...largestFirst.slice(0, 12).map((key) =>
+      legendEntry("swatch", `background: ${colours.get(key)}`, key)));
     let end = 0, unused = 0;
     for (const bar of bars.sort((a, b) => a.address - b.address)) {
       unused += Math.max(0, bar.address - end);
@@ -125,7 +131,7 @@ class Blocks {
     }
     const boxes = bars.sort((a, b) => a.from - b.from || a.y - b.y).map((bar) => ({
       x: bar.from, y: bar.y, width: bar.to - bar.from, height: bar.bytes,
-      colour: by === "layer" ? layers.get(bar.tag.layer) : colours[bar.category],
+      colour: colours.get(keyOf(bar)),
       text: `${bar.tag.operator} ${bar.tag.layer}`,
       tell: () => `${tagText(bar.tag)}: ${bytesText(bar.bytes)} (${exactText(bar.bytes)}), ` +
         `${categories[bar.category]}, from ${tellAt(bar.from)} to ${tellAt(bar.to)}, ` +

@@ -42,12 +42,20 @@ function stepCurve(run) {
 
 // The curves of a step of each run.
 function addCurves(parent, runs) {
-  const holder = element("div", {class: "chart"});
+  const key = (event) => {  // moves the cursor from one value to the next
+    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key], {data: [places], cursor} = plot;
+    if (!by) return;
+    const next = Math.min(Math.max((cursor.idx ?? -1) + by, 0), places.length - 1);
+    plot.setCursor({left: plot.valToPos(places[next], "x"), top: 0});
+    event.preventDefault();
+  };
+  const holder = element("div", {class: "chart", tabindex: 0, role: "img",
+    "aria-label": "bytes over one step", onkeydown: key});
   parent.append(holder);
   const curves = runs.map(stepCurve), percent = (x) => Math.round(100 * x) + " %";
   const colours = coloursOf(runs);
   const data = curves.map((curve) => [curve.map(([x]) => x), curve.map(([, bytes]) => bytes)]);
-  bytesChart(holder, 220, uPlot.join(data), {
+  const plot = bytesChart(holder, 220, uPlot.join(data), {
     series: [{label: "part of the step", value: (_, x) => (x === null ? "–" : percent(x))},
       ...runs.map((run, i) => ({
         label: run.name, width: 2, spanGaps: true, dash: i % 2 ? [6, 3] : [],

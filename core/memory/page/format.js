@@ -44,6 +44,11 @@ function table(rows) {
     element("tbody", {}, ...rows.slice(1).map((row) => line(row, "td")))));
 }
 
+// A part of a legend: a swatch of a colour, or a line.
+function legendEntry(kind, css, name) {
+  return element("span", {}, element("i", {class: kind, style: css}), name);
+}
+
 function section(title, note, ...children) {
   return element("section", {}, element("h2", {}, title), note ? element("p", {class: "note"}, note) : "", ...children);
 }

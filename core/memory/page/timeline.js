@@ -34,8 +34,6 @@ class Timelines {
   }
 
   legend() {
-    const entry = (kind, css, name) =>
-      element("span", {}, element("i", {class: kind, style: css}), name);
     const lines = kLines.filter(([, , , value]) =>
       this.runs.some((run) => value(run, run.peak.span.peak)));
     const toggle = (event) => {  // a small model is flat below the reserved bytes
@@ -44,8 +42,9 @@ class Timelines {
       this.show(...this.range);
     };
     return element("div", {class: "legend"},
-      ...categories.map((name, c) => entry("swatch", `background: var(--category-${c})`, name)),
-      ...lines.map(([name, colour]) => entry("line", `border-color: var(${colour})`, name)),
+      ...categories.map((name, c) =>
+        legendEntry("swatch", `background: var(--category-${c})`, name)),
+      ...lines.map(([name, colour]) => legendEntry("line", `border-color: var(${colour})`, name)),
       element("label", {}, element("input", {type: "checkbox", checked: true, onchange: toggle}),
         "show reserved"),
       element("button", {onclick: () => this.show(this.at.span.x0, this.at.span.x1)}, "one step"),
