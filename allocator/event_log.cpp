@@ -135,7 +135,7 @@ std::uint32_t& EventLog::slot_of(const Tag& tag) noexcept {
 std::uint32_t EventLog::index_of(const Tag& tag) noexcept {
   if (const std::uint32_t known = slot_of(tag)) [[likely]]
     return known;
-  if (tag == Tag{}) return 0;
+  if (*tag.operator_name == 0 && *tag.file == 0 && tag.line == 0 && *tag.layer == 0) return 0;
   try {
     if (slots_.size() < 2 * tags_.size()) {
       slots_ = std::vector<std::uint32_t>(2 * slots_.size());
