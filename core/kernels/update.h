@@ -9,6 +9,12 @@ struct CountAttributes {
   std::int32_t reserved = 0;
 };
 
+// The part of an axis, which is not negative, from index `begin` on (negative: from the end).
+struct AssignSliceAttributes {
+  std::int64_t axis = 0;
+  std::int64_t begin = 0;  // 0 where a tensor says it
+};
+
 // Updates write into their first input in place (marked *); output 0 is that input's buffer again.
 namespace cpu {
 // Inputs n* (i64 scalar), (ready)?: n += CountAttributes::value (only if ready, when gated).
@@ -25,5 +31,9 @@ Status add_assign(const KernelContext&);
 Status assign(const KernelContext&);
 // Inputs a*, b of the same shape and dtype, ready (boolean scalar): a = b if ready.
 Status assign_if(const KernelContext&);
+// Inputs a*, b: a = b in the part of AssignSliceAttributes, as long along the axis as b; any dtype.
+Status assign_slice(const KernelContext&);
+// The same from input 2 (i64 scalar) on. Out of range, the CPU refuses and a GPU writes nothing.
+Status assign_slice_at(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

@@ -63,8 +63,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       // sequence
       &reverse_sequence_op,
       // update
-      &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
-      &clear_if_op, &with_updates_op,
+      &assign_op, &add_assign_op, &assign_slice_op, &assign_slice_at_op, &assign_if_op,
+      &increment_op, &add_count_op, &at_least_op, &clear_if_op, &with_updates_op,
       // memory figures
       &bytes_in_use_op, &max_bytes_in_use_op, &bytes_limit_op};
   return kAllOperators;

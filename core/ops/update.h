@@ -15,6 +15,18 @@ Tensor assign(const Operand& target, const Operand& value);
 // Adds `value` to target in its memory. Otherwise as assign.
 Tensor add_assign(const Operand& target, const Operand& value);  // floating
 
+struct AssignSliceOptions {
+  int axis = 0;  // negative: from the end
+};
+
+// Writes `value` into the part of x that begins at an index of an axis and is as long there as
+// value; all other sizes are equal. No other element of x is read or moved. `begin` is a number,
+// negative from the end, or an i64 scalar, from the front. Any dtype, x's. Returns x in its new
+// version; otherwise as assign. Throws ShapeError where the part does not fit into the axis; a
+// tensor `begin` out of range is an Error on the CPU, and on a GPU nothing is written.
+Tensor assign_slice(const Operand& x, const Operand& begin, const Operand& value,
+                    const AssignSliceOptions& options = {});
+
 namespace detail {
 
 // The parts of an optimizer's step beside its rule. Updates return their first operand in the new
@@ -38,7 +50,7 @@ Tensor with_updates(const Tensor& loss, std::span<const Tensor> updates,
 
 }  // namespace detail
 
-extern const OpDef assign_op, add_assign_op, assign_if_op, increment_op, add_count_op, at_least_op,
-    clear_if_op, with_updates_op;
+extern const OpDef assign_op, add_assign_op, assign_slice_op, assign_slice_at_op, assign_if_op,
+    increment_op, add_count_op, at_least_op, clear_if_op, with_updates_op;
 
 }  // namespace ebb

@@ -25,9 +25,10 @@ void require_updatable(const OpDef& op, Inputs inputs, CallSite site) {
     if (is_passing_copy(inputs[i]))
       detail::refuse(op.name,
                      "updates a copy and leaves x as it is: x[i], select, transpose, index_select "
-                     "and slices of inner axes copy. To change x: slice(x, begin, end) of the "
-                     "leading axis is x's own memory, x = where(..) and x = index_add(..) make "
-                     "another x. To change a copy: clone() it, or give it a name",
+                     "and slices of inner axes copy. To change x: assign_slice(x, begin, value, "
+                     "{.axis}) writes a part of it, slice(x, begin, end) of the leading axis is "
+                     "x's own memory, x = where(..) and x = index_add(..) make another x. To "
+                     "change a copy: clone() it, or give it a name",
                      site);
   }
 }

@@ -14,7 +14,7 @@ template <class T>
 std::string find_out_of_range(const T* indices, const Spec& spec, const IndexRange& range) {
   const std::int64_t count = spec.shape.elements();
   const T* const found = std::find_if(indices, indices + count, [&](std::int64_t index) {
-    return (index < 0 || index >= range.size) && index != range.ignored;
+    return (index < 0 || index > range.size - range.taken) && index != range.ignored;
   });
   if (found == indices + count) return {};
   const int rank = spec.shape.rank() - (range.one_per_row ? 1 : 0);
@@ -25,7 +25,8 @@ std::string find_out_of_range(const T* indices, const Spec& spec, const IndexRan
   const std::string is = place + "is " + std::to_string(*found) + ", out of range for ";
   const std::string size = std::to_string(range.size);
   if (range.kind == IndexRange::index)
-    return "index " + is + "an axis of " + size + "; a mask clamps first: where(valid, i, 0)";
+    return "index " + is + (range.taken == 1 ? "" : std::to_string(range.taken) + " along ") +
+           "an axis of " + size + "; a mask clamps first: where(valid, i, 0)";
   return "label " + is + size + " classes" +
          (range.ignored ? "" : "; .ignored_label leaves rows out");
 }

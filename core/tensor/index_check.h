@@ -11,12 +11,14 @@ namespace ebb {
 
 class Runtime;  // core/device/runtime.h
 
-// An input whose elements must be in [0, size): indices along an axis, or class labels.
+// An input whose elements must be in [0, size): indices along an axis, or class labels. From each
+// index on `taken` of them are used, so that it is at most size - taken.
 struct IndexRange {
   enum Kind : std::uint8_t { index, label };
   Kind kind = index;
   std::size_t input = 1;
   std::int64_t size = 0;
+  std::int64_t taken = 1;
   bool one_per_row = false;                  // messages leave out the last axis, of size 1
   std::optional<std::int64_t> ignored = {};  // a label permitted out of range
   bool check_labels = false;                 // check labels on a GPU too

@@ -8,6 +8,7 @@
 #include "ebb/core/kernels/layout.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/slice.h"
+#include "ebb/core/kernels/update.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_block.h"
 #include "ebb/kernels/cpu/width.h"
@@ -243,6 +244,15 @@ Status strided_store(const KernelContext&, const Buffer& in, const Buffer& out,
     });
   });
   return {};
+}
+
+Status strided_store_at(const KernelContext& context, const Buffer& in, const Buffer& out,
+                        const StridedWalk& walk, const Buffer& begin, std::int64_t last) {
+  const std::int64_t first = *begin.as<const std::int64_t>();
+  if (first < 0 || first > last) return Status::refuse("was given an index out of range");
+  if (in.elements() == 0) return {};
+  const Buffer from_there{out.as<std::byte>() + (first - 1) * walk.offset(), out.spec};
+  return strided_store(context, in, from_there, walk);
 }
 
 }  // namespace

@@ -23,6 +23,21 @@ struct WordCopy {
   }
 };
 
+// WordCopy<true> to the index *begin, 0 to `last`, of an axis whose indices are `distance` apart.
+template <class W, class Index>
+struct WordStoreAt {
+  WordCopy<true, W, Index> words;
+  const std::int64_t* begin;
+  std::int64_t last, distance;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const std::int64_t first = *begin;
+    if (first < 0 || first > last) return;
+    words.out[first * distance + words.walk.offset(i)] = words.in[i];
+  }
+};
+
 // Matrices [rows, columns] to transpose tile by tile. The walk maps a tile to its offsets in input
 // and output, and to its first row and column.
 template <class W, class Index>
@@ -85,14 +100,20 @@ Status transpose(cudaStream_t stream, const W* in, W* out, const StridedWalk& wa
 }
 
 template <bool kStores, class Index, class W>
-Status copy_words(cudaStream_t stream, const W* in, W* out, const StridedWalk& walk) noexcept {
+WordCopy<kStores, W, Index> word_copy(const W* in, W* out, const StridedWalk& walk) noexcept {
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
   const std::int64_t words = walk.unit() / kSize;
   WordCopy<kStores, W, Index> body{in, out, {}};
   if (words > 1 || walk.axes() == 0) body.walk.add(words, {1});
   for (int axis = 0; axis < walk.axes(); ++axis)
     body.walk.add(walk.size(axis), {walk.stride(axis) / kSize});
-  return for_each<1>(stream, body, words * walk.count(), true);
+  return body;
+}
+
+template <class W, class Body>
+Status for_each_word(cudaStream_t stream, const Body& body, const StridedWalk& walk) noexcept {
+  return for_each<1>(stream, body,
+                     walk.unit() / static_cast<std::int64_t>(sizeof(W)) * walk.count(), true);
 }
 
 // Calls f(word, index) with values of the widest word that divides all sizes and strides, and of
@@ -121,7 +142,7 @@ Status strided_copy(cudaStream_t stream, const void* from, void* to,
     const int across = walk.unit() == kSize ? walk.contiguous_axis() : 0;
     if (across > 0 && std::min(walk.size(0), walk.size(across)) >= kLeast)
       return transpose<W, Index>(stream, in, out, walk, across);
-    return copy_words<false, Index>(stream, in, out, walk);
+    return for_each_word<W>(stream, word_copy<false, Index>(in, out, walk), walk);
   });
 }
 
@@ -137,7 +158,19 @@ Status strided_store(const KernelContext& context, const Buffer& in, const Buffe
   return with_walk(walk, out.data, in.data, [&]<class W, class Index>(W, Index) {
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
     W* const to = out.as<W>() + walk.offset() / kSize;
-    return copy_words<true, Index>(stream_of(context), in.as<const W>(), to, walk);
+    return for_each_word<W>(stream_of(context), word_copy<true, Index>(in.as<const W>(), to, walk),
+                            walk);
+  });
+}
+
+Status strided_store_at(const KernelContext& context, const Buffer& in, const Buffer& out,
+                        const StridedWalk& walk, const Buffer& begin, std::int64_t last) noexcept {
+  if (in.elements() == 0) return {};
+  return with_walk(walk, out.data, in.data, [&]<class W, class Index>(W, Index) {
+    const WordStoreAt<W, Index> body{word_copy<true, Index>(in.as<const W>(), out.as<W>(), walk),
+                                     begin.as<const std::int64_t>(), last,
+                                     walk.offset() / static_cast<std::int64_t>(sizeof(W))};
+    return for_each_word<W>(stream_of(context), body, walk);
   });
 }
 

@@ -14,5 +14,7 @@ Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer
                     const StridedWalk& walk) noexcept;
 Status strided_store(const KernelContext& context, const Buffer& in, const Buffer& out,
                      const StridedWalk& walk) noexcept;
+Status strided_store_at(const KernelContext& context, const Buffer& in, const Buffer& out,
+                        const StridedWalk& walk, const Buffer& begin, std::int64_t last) noexcept;
 
 }  // namespace ebb::cuda

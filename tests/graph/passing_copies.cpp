@@ -101,7 +101,8 @@ void check_refused(const Tensor& x) {
   }
   if (!x.is_symbolic())
     CHECK_ERROR(assign(x[0].to(x.device()), 1), Error, "updates a copy and leaves x as it is");
-  for (const char* way : {"[assign]", "slice(x, begin, end)", "where", "index_add", "clone()"})
+  for (const char* way : {"[assign]", "assign_slice(x, begin, value, {.axis})",
+                          "slice(x, begin, end)", "where", "index_add", "clone()"})
     CHECK_ERROR(assign(x[0], 1), Error, way);
   CHECK_ERROR(assign(x[0], 1), Error, line(__LINE__));
 }

@@ -165,6 +165,7 @@ std::vector<Function> composed_functions() {
   put("dropout", {kMatrix}, CALL(dropout(x[0], 0.5, Phase::training)));
   put("assign", {kMatrix, kMatrix}, CALL(assign(x[0], x[1])));
   put("assign", {kMatrix}, CALL(assign(x[0], {1, kUser})));
+  put("assign_slice", {kMatrix, kMatrix}, CALL(assign_slice(x[0], {0, kUser}, x[1])));
   put("add_assign", {kMatrix, kMatrix}, CALL(add_assign(x[0], x[1])));
   put("add_assign", {kMatrix}, CALL(add_assign(x[0], {1, kUser})));
   return table;

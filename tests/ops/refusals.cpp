@@ -185,6 +185,14 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
               "[uniform] makes f32, f64, f16 or bf16, not i32 (");
   EBB_REFUSES(normal({-1}), ShapeError, "[normal] takes no open shape [?]");
   EBB_REFUSES(assign(x, f32({3, 2})), ShapeError, "[assign] takes tensors of one shape and dtype");
+  for (const double begin : {-3., 2., 1e300, 0.5, std::numeric_limits<double>::quiet_NaN()})
+    EBB_REFUSES(assign_slice(x, begin, f32({1, 3})), ShapeError, "[assign_slice] ");
+  EBB_REFUSES(assign_slice(x, 2, f32({2, 2}), {.axis = 1}), ShapeError,
+              "[assign_slice] the value does not fit into axis 1 at 2; inputs are f32[2, 3], f32[");
+  EBB_REFUSES(assign_slice(x, f32({}), x), ShapeError, "`begin` must be an i64 scalar");
+  EBB_REFUSES(assign_slice(x, 0, f32({3})), ShapeError, "takes a value of x's dtype, and of its");
+  EBB_REFUSES(assign_slice(x, 0, 1), Error, "[assign_slice] ");
+  EBB_REFUSES(assign_slice(x, 0, slice(x, 1, 2)), Error, "[assign_slice] ");
   EBB_REFUSES(sum(x, {.axes = {0}, .axis = 0}), Error, "[sum] ");
   EBB_REFUSES(softmax(x, 9), ShapeError, "[softmax] there is no axis 9");
   EBB_REFUSES(argsort(x, {.axis = 9}), ShapeError, "[argsort] there is no axis 9");

@@ -1,5 +1,6 @@
 
 #include "ebb/core/kernels/update.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/ops/samples.h"
 
@@ -27,6 +28,24 @@ void update_family(std::vector<Sample>& samples, References& references, DType) 
   add(assign_op, "", {kArray, kArray}, EBB_CALL(assign(in[0], in[1])));
   add(assign_op, "a number", {kArray}, EBB_CALL(assign(in[0], 0.25)));
   add(add_assign_op, "", {kArray, kArray}, EBB_CALL(add_assign(in[0], in[1])));
+  const auto add_slice = [&](const OpDef& op, const char* how, std::vector<SampleInput> inputs,
+                             int axis, const Operand& begin) {
+    const auto first = [at = begin.number()](const Tensors& in) -> Operand {
+      if (in.size() > 2) return in[2];
+      return at;
+    };
+    add(op, how, std::move(inputs),
+        EBB_CALL(assign_slice(copy(in[0]), first(in), in[1], {.axis = axis})));
+    samples.back().any_dtype = true;
+    samples.back().order = 2;
+    samples.back().state = {};
+  };
+  add_slice(assign_slice_op, "rows", {{{5, kOpen}}, {{2, kOpen}}}, 0, 2);
+  add_slice(assign_slice_op, "from the end", {{{kOpen, 6, 2}}, {{kOpen, 3, 2}}}, 1, -4);
+  add_slice(assign_slice_op, "an open part of one axis", {{{kOpen}}, {{kOpen}}}, 0, 0);
+  const SampleInput begin{{}, Values::long_labels};
+  add_slice(assign_slice_at_op, "a middle axis", {{{kOpen, 6, 2}}, {{kOpen, 2, 2}}, begin}, 1, 0);
+  add_slice(assign_slice_at_op, "the last axis", {{{kOpen, 7}}, {{kOpen, 3}}, begin}, -1, 0);
   add(increment_op, "", {kCount}, EBB_CALL(detail::increment(in[0], 2)));
   add(add_count_op, "", {kCount, kCount}, EBB_CALL(detail::add_count(in[0], in[1])));
   add(at_least_op, "", {kCount}, EBB_CALL(detail::at_least(in[0], 5)));
@@ -58,6 +77,23 @@ void update_family(std::vector<Sample>& samples, References& references, DType) 
 
   references.add(assign_op, [](const Application& a) {
     return updated(a, [&](double, std::int64_t i) { return a[1][i]; });
+  });
+  const auto write = [](const Application& a, std::int64_t begin) -> Arrays {
+    const auto& part = a.attribute<AssignSliceAttributes>();
+    const int axis = static_cast<int>(part.axis);
+    Array x = a[0];
+    for_each_index(a[1].shape, [&](Index index) {
+      const double value = a[1][position(a[1].shape, index)];
+      index[static_cast<std::size_t>(axis)] += begin < 0 ? begin + x.shape[axis] : begin;
+      x[position(x.shape, index)] = value;
+    });
+    return {x};
+  };
+  references.add(assign_slice_op, [=](const Application& a) {
+    return write(a, a.attribute<AssignSliceAttributes>().begin);
+  });
+  references.add(assign_slice_at_op, [=](const Application& a) {
+    return write(a, static_cast<std::int64_t>(a[2][0]));
   });
   references.add(assign_if_op, [](const Application& a) {
     return updated(a, [&](double x, std::int64_t i) { return a[2][0] != 0 ? a[1][i] : x; });

@@ -135,6 +135,13 @@ EBB_PROGRAM("x[0] = y, x[0].add_(y)") {
   add_assign(slice(x, 0, 1), 1);
   CHECK(numbers(x) == Values{8, 8, 3, 4});
 }
+EBB_PROGRAM("x[:, 1:3] = y") {
+  const Tensor x = Tensor::from({{1, 2, 3, 4}, {5, 6, 7, 8}});
+  assign_slice(x, 1, Tensor::from({{20, 30}, {60, 70}}), {.axis = 1});
+  CHECK(numbers(x) == Values{1, 20, 30, 4, 5, 60, 70, 8});
+  assign_slice(x, Tensor::from(std::int64_t{3}), Tensor::from({{40}, {80}}), {.axis = 1});
+  CHECK(numbers(x) == Values{1, 20, 30, 40, 5, 60, 70, 80});
+}
 EBB_PROGRAM("loss.item(), x.tolist()") {
   CHECK(sum(leaf()).item<double>() == 6);
   CHECK(sum(leaf()).item<float>() == 6);

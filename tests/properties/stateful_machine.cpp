@@ -207,7 +207,10 @@ void Direct::run(const Line& line) {
         out(0) = assigns(line) ? assign(in(0), line.constant) : add_assign(in(0), line.constant);
       } else {
         const Tensor value = line.flag ? in(1).detach() : in(1);
-        out(0) = assigns(line) ? assign(in(0), value) : add_assign(in(0), value);
+        if (assigns(line) && line.variant % 4 == 0 && value.rank() > 0)
+          out(0) = assign_slice(in(0), 0, value, {.axis = -1});  // all of it
+        else
+          out(0) = assigns(line) ? assign(in(0), value) : add_assign(in(0), value);
       }
       return;
     case Line::gradient: {

@@ -42,7 +42,7 @@ void options(const Tensor& x, Graph& graph) {
   // refused: x[i] for i below
   Tensor y = x;
   y[0] = x;
-  // refused: x[0] is a copy: assign(slice
+  // refused: x[0] is a copy: assign_slice
 }
 
 // Functors that are not valid custom operators.
