@@ -5,12 +5,12 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
 #include "ebb/models/detail/layers.h"
 
@@ -115,18 +115,11 @@ CachedAttention MultiHeadAttention::operator()(const Tensor& x, AttentionCache c
   const auto count_to = [&](std::int64_t end) {
     return cumsum(broadcast_to(fill_like(position, 1), {end}), 0, {.exclusive = true});
   };
-  // Places of the cache, counted from x's first step.
-  const Tensor place = count_to(length) - position;
-  const Tensor nearest = clamp(place, 0, steps - 1);  // step of x
-  const Tensor is_new = unsqueeze(equal(place, nearest), 1);
-  const auto put = [&](Tensor& kept, Tensor added) {
-    if (steps > 1) added = index_select(added, nearest, 2);
-    kept = where(is_new, std::move(added), std::move(kept));
-  };
-  put(cache.keys, std::move(of.key));
-  put(cache.values, std::move(of.value));
-  // The steps are 0, 1 and so on. Choosing them by their places refuses one that has none.
-  const Tensor places = cast(place, DType::f32);
+  cache.keys = assign_slice(cache.keys, position, std::move(of.key), {.axis = 2});
+  cache.values = assign_slice(cache.values, position, std::move(of.value), {.axis = 2});
+  // Places of the cache, counted from x's first step. The steps are 0, 1 and so on. They are chosen
+  // by their places, so that on a GPU one that has none gives NaN.
+  const Tensor places = cast(count_to(length) - position, DType::f32);
   const Tensor step = unsqueeze(index_select(places, count_to(steps) + position), 1);
   const Tensor mask = where(places > step, -std::numeric_limits<double>::infinity(), step * 0);
   Tensor output = attend({std::move(of.query), cache.keys, cache.values},

@@ -54,11 +54,12 @@ class MultiHeadAttention {
                     CallSite site = CallSite::here()) const;
   // Writing token by token: causal attention of a sequence's next steps x [batch, steps, features]
   // to themselves and to the steps before, whose keys and values `cache` has. The first of x stands
-  // at `position` (i64[]). Returns the cache with x's keys and values in their places, in the
-  // memory of a given one that nobody else holds. Its length is the most that a sequence can have,
-  // and costs the same at each position: one plan of a graph serves all of them. A step behind its
-  // end is an Error on the CPU and gives NaN on a GPU. Throws ShapeError, also where steps or the
-  // cache's length are open.
+  // at `position` (i64[]). Writes x's keys and values into the cache, in place as assign_slice
+  // does, and returns it in its new version. So in a graph or a compiled step the cache is state or
+  // captured, not fed. A gradient through several steps needs a clone() of the cache for each. The
+  // cache's length is the most that a sequence can have, and attention costs the same at each
+  // position: one plan serves all of them. A step behind its end is an Error on the CPU and gives
+  // NaN on a GPU. Throws ShapeError, also where steps or the cache's length are open.
   CachedAttention operator()(const Tensor& x, AttentionCache cache, const Tensor& position,
                              CallSite site = CallSite::here()) const;
 

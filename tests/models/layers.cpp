@@ -118,7 +118,7 @@ TEST_CASE("each model of a graph names the innermost scope, forward and backward
        {"a", "a.query", "a.key", "a.value", "a.output"}},
       {[](auto& p, auto& x) {
          const models::MultiHeadAttention attention(p, 8, {.heads = 2, .fused_qkv = true});
-         const Tensor cache = Tensor::zeros({2, 2, 4, 4});
+         const Tensor cache = p.state("cache", {2, 2, 4, 4});
          return attention(x, {cache, cache}, Tensor::from(std::int64_t{0})).output;
        },
        {2, 4, 8},
