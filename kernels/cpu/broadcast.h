@@ -10,6 +10,9 @@
 #define EBB_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
 #endif
 
+// All that the function calls is compiled into it: blocks that are passed would go through memory.
+#define EBB_FLATTEN [[gnu::flatten]]
+
 namespace ebb::cpu {
 
 // Calls body(from, first, count) for the rows of a walk, or parts of a single row: the offsets in
@@ -29,6 +32,24 @@ void for_rows(const BroadcastWalk<kInputs>& walk, const Body& body) {
     walk.row(row, from);
     body(from, row * n, n);
   });
+}
+
+template <bool kOneA, bool kOneB, class F, class A, class B, class Out>
+EBB_FLATTEN void zip_blocks(F f, const A* a, const B* b, Out* out, std::int64_t count) noexcept {
+  using T = Computed<Out>;
+  const auto at = [](const auto* x, bool one, std::int64_t i, std::int64_t rest) -> Block<T> {
+    if (one) return Block<T>(convert<T>(*x));
+    return rest >= kBlock<T> ? load(x + i) : load_tail(x + i, rest);
+  };
+  for (std::int64_t i = 0; i < count; i += kBlock<T>) {
+    const std::int64_t rest = count - i;
+    const Block<T> result = evaluate<F, T>(f, at(a, kOneA, i, rest), at(b, kOneB, i, rest));
+    if (rest >= kBlock<T>) {
+      store(out + i, result);
+    } else {
+      store_tail(out + i, result, rest);
+    }
+  }
 }
 
 // out[i] = f(a[i], b[i]) for count elements; a or b may be one element, repeated. All of one type,
@@ -51,19 +72,7 @@ inline void zip_run(F f, const A* a, const B* b, Out* out, std::int64_t count) n
     for (std::int64_t i = 0; i < count; ++i)
       out[i] = f(kOneA ? first_a : a[i], kOneB ? first_b : b[i]);
   } else {
-    const auto at = [](const auto* x, bool one, std::int64_t i, std::int64_t rest) -> Block<T> {
-      if (one) return Block<T>(convert<T>(*x));
-      return rest >= kBlock<T> ? load(x + i) : load_tail(x + i, rest);
-    };
-    for (std::int64_t i = 0; i < count; i += kBlock<T>) {
-      const std::int64_t rest = count - i;
-      const Block<T> result = evaluate<F, T>(f, at(a, kOneA, i, rest), at(b, kOneB, i, rest));
-      if (rest >= kBlock<T>) {
-        store(out + i, result);
-      } else {
-        store_tail(out + i, result, rest);
-      }
-    }
+    zip_blocks<kOneA, kOneB>(f, a, b, out, count);
   }
 }
 

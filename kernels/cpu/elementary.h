@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "ebb/core/kernels/functors/host_device.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
 // exp, log, log1p, tanh, sine and cosine of whole blocks: no branches and no tables, every lane
@@ -113,6 +114,14 @@ inline Vector<T> exp(Vector<T> x) noexcept {
   return x <= Format<T>::kExpHigh ? y : x + kInfinity<T>;  // infinity for larger x, and NaN
 }
 
+template <class T>
+inline void scaled_exp(Vector<T> x, Vector<T>& value, Vector<T>& scale) noexcept {
+  const Reduced<T> reduced(x < Format<T>::kExpLow ? Format<T>::kExpLow - Vector<T>{} : x);
+  const BitVector<T> none = {}, down = x > 80 ? none + (Bits<T>(64) << Format<T>::kMantissa) : none;
+  value = from_bits<T>(bits<T>(1 + reduced.exp_minus_one()) + (reduced.exponent - down));
+  scale = from_bits<T>(bits<T>(T(1) - Vector<T>{}) - down);
+}
+
 // With e = exp(2 |x|) - 1: e / (e + 2).
 template <class T>
 inline Vector<T> tanh(Vector<T> x) noexcept {
@@ -198,7 +207,16 @@ inline Block<T> fmax(const Block<T>& a, const Block<T>& b) noexcept {
 }
 template <class T>
 inline Block<T> abs(const Block<T>& x) noexcept {
-  return Block<T>::each([](Vector<T> v) { return v < 0 ? -v : v; }, x);
+  const BitVector<T> sign = detail::bits<T>(-Vector<T>{});
+  return Block<T>::each(
+      [&](Vector<T> v) { return detail::from_bits<T>(detail::bits<T>(v) & ~sign); }, x);
+}
+template <class T>
+inline functors::ScaledExp<Block<T>> scaled_exp(const Block<T>& x) noexcept {
+  functors::ScaledExp<Block<T>> e;
+  for (int i = 0; i < Block<T>::kVectors; ++i)
+    detail::scaled_exp<T>(x.vectors[i], e.value.vectors[i], e.scale.vectors[i]);
+  return e;
 }
 template <class T>
 inline Block<T> sigmoid(const Block<T>& x) noexcept {

@@ -8,8 +8,21 @@
 namespace ebb::cpu {
 
 template <class F, class S>
-void map_run(F f, const S* in, S* out, std::int64_t count) noexcept {
+EBB_FLATTEN void map_blocks(F f, const S* in, S* out, std::int64_t count) noexcept {
   using T = Computed<S>;
+  for (std::int64_t i = 0; i < count; i += kBlock<T>) {
+    const std::int64_t rest = count - i;
+    const bool is_whole = rest >= kBlock<T>;
+    const Block<T> y = evaluate<F, T>(f, is_whole ? load(in + i) : load_tail(in + i, rest));
+    if (is_whole)
+      store(out + i, y);
+    else
+      store_tail(out + i, y, rest);
+  }
+}
+
+template <class F, class S>
+void map_run(F f, const S* in, S* out, std::int64_t count) noexcept {
   if constexpr (kExact<F> && kIsHalf<S>) {
     for_computed(in, out, 0, count, [&](const float* x, float* y, std::int64_t, std::int64_t n) {
       map_run(f, x, y, n);
@@ -18,9 +31,7 @@ void map_run(F f, const S* in, S* out, std::int64_t count) noexcept {
     EBB_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
   } else {
-    std::int64_t i = 0;
-    for (; i + kBlock<T> <= count; i += kBlock<T>) store(out + i, evaluate<F, T>(f, load(in + i)));
-    if (i < count) store_tail(out + i, evaluate<F, T>(f, load_tail(in + i, count - i)), count - i);
+    map_blocks(f, in, out, count);
   }
 }
 

@@ -61,26 +61,45 @@ inline Vector<double> power_of_size(Vector<double> size, Vector<double> y) noexc
   return exponent < 1024 ? result : kInfinity<double> - V{};
 }
 
-inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
+// To 1e-11 in double, which is within 0.51 ulp as float.
+inline Vector<float> power_of_size(Vector<float> size, Vector<float> y) noexcept {
   using V = Vector<double>;
-  using Integers = Lanes<std::int64_t, kLanes<double>>;
-  const auto sign = bits<double>(x) & bits<double>(-V{});
-  const V size = from_bits<double>(bits<double>(x) ^ sign), y_size = y < 0 ? -y : y;
+  constexpr auto kPower = [](V base, V to) {
+    const Mantissa<double> m(base);
+    const V s = m.f / (m.f + 2), z = s * s;
+    const V log = s * (2 + z * polynomial<double>(z, kLogSeries<double, 6>));
+    const V exponent = to * (m.k + log * std::numbers::log2e);
+    const V rounded = exponent + kRound<double>;
+    const V r = (exponent - (rounded - kRound<double>)) * std::numbers::ln2;
+    const V e = 1 + (r + r * r * polynomial<double>(r, kInverseFactorials<double, 2, 9, 1>));
+    V result = from_bits<double>(bits<double>(e) + (bits<double>(rounded) << 52));
+    result = exponent < -1022 ? V{} : result;
+    return exponent < 1023 ? result : kInfinity<double> - V{};
+  };
+  return in_double(kPower, size, y);
+}
+
+template <class T>
+inline Vector<T> pow(Vector<T> x, Vector<T> y) noexcept {
+  using V = Vector<T>;
+  using Integers = Lanes<std::make_signed_t<Bits<T>>, kLanes<T>>;
+  const auto sign = bits<T>(x) & bits<T>(-V{});
+  const V size = from_bits<T>(bits<T>(x) ^ sign), y_size = y < 0 ? -y : y;
   V e = power_of_size(size, y);
   // x of size 0 or infinity, or y infinite: 0 or infinity; 1 where |x| is 1.
-  const auto y_is_end = y_size == kInfinity<double>;
-  const auto is_end = (size == 0) | (size == kInfinity<double>) | y_is_end;
-  const V end = (size > 1) == (y > 0) ? kInfinity<double> - V{} : V{};
+  const auto y_is_end = y_size == kInfinity<T>;
+  const auto is_end = (size == 0) | (size == kInfinity<T>) | y_is_end;
+  const V end = (size > 1) == (y > 0) ? kInfinity<T> - V{} : V{};
   e = is_end ? end : e;
-  // From 2^53 on all numbers are even.
-  const V below = y_size < 0x1p53 ? y : V{};
+  // From here on all numbers are even.
+  const V below = y_size < 2 / std::numeric_limits<T>::epsilon() ? y : V{};
   const Integers whole = __builtin_convertvector(below, Integers);
   const V back = __builtin_convertvector(whole, V);
-  const V nan = std::numeric_limits<double>::quiet_NaN() - V{};
-  const auto is_root = (back != below) & (x < 0) & (x > -kInfinity<double>);
+  const V nan = std::numeric_limits<T>::quiet_NaN() - V{};
+  const auto is_root = (back != below) & (x < 0) & (x > -kInfinity<T>);
   e = is_root ? nan : e;
   const auto is_odd = ((whole & 1) != 0) & (back == below);
-  e = is_odd ? from_bits<double>(bits<double>(e) | sign) : e;
+  e = is_odd ? from_bits<T>(bits<T>(e) | sign) : e;
   const auto is_known = (x == x) & (y == y);
   e = is_known ? e : nan;
   const auto is_one = (y == 0) | (x == 1) | ((size == 1) & y_is_end);
@@ -95,7 +114,7 @@ EBB_ONE_BY_ONE(log10)
 EBB_ONE_BY_ONE(exp2)
 template <class T>
 inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {
-  return in_double([](Vector<double> a, Vector<double> b) { return detail::pow(a, b); }, x, y);
+  return Block<T>::each([](Vector<T> a, Vector<T> b) { return detail::pow<T>(a, b); }, x, y);
 }
 
 }  // namespace ebb::cpu

@@ -71,29 +71,27 @@ struct EluGradient : Alpha {
   }
 };
 
-// 1 / (1 + exp(-z)), multiplied by a factor; below 0 as exp(z) / (1 + exp(z)). There exp(z) is
-// split into two factors exp(z / 2), since it may underflow where the product does not. |z| is cut
-// at 1000.
+// 1 / (1 + exp(-z)), multiplied by a factor: alone it may underflow. z is cut where that makes no
+// difference.
 template <class X>
 struct Logistic {
-  X z, small, half;  // exp(-|z|); exp(z / 2), or 1 above 0
+  X z;
+  ScaledExp<X> e;  // of -z
 
   EBB_HOST_DEVICE explicit Logistic(const X& any) {
-    using std::abs, std::exp;
-    const X bound = parameter<X>(1000), cut = choose(bound < any, bound, any);
+    const X bound = parameter<X>(kMostScaled<X>), cut = choose(bound < any, bound, any);
     z = choose(cut < -bound, -bound, cut);
-    small = exp(-abs(z));
-    half = choose(z < X{}, exp(parameter<X>(0.5) * z), parameter<X>(1));
+    e = scaled_exp(-z);
   }
-  EBB_HOST_DEVICE X times(const X& factor) const { return factor * half / (1 + small) * half; }
+  EBB_HOST_DEVICE X times(const X& factor) const { return factor * e.scale / (e.scale + e.value); }
   // 1 / (1 + exp(z)).
-  EBB_HOST_DEVICE X rest() const { return choose(z < X{}, parameter<X>(1), small) / (1 + small); }
+  EBB_HOST_DEVICE X rest() const { return e.value / (e.scale + e.value); }
 };
 struct Silu {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x) const {
     const Logistic<X> s(x);
-    return s.times(choose(X{} < x, x, s.z));
+    return s.times(choose(s.z < x, x, s.z));
   }
 };
 struct SiluGradient {

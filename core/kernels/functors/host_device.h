@@ -8,6 +8,8 @@
 // A functor with parameters has them as members, doubles that parameter<X>() converts for
 // computing. It is its operator's attributes.
 #pragma once
+#include <cmath>
+
 #include "ebb/core/base/host_device.h"
 
 // A functor that is one function of <cmath>, or of Blocks; behind its name, its base.
@@ -45,6 +47,21 @@ EBB_HOST_DEVICE X parameter(double value) {
 template <class X>
 EBB_HOST_DEVICE X choose(bool first, const X& a, const X& b) {
   return first ? a : b;
+}
+
+// exp(x) times `scale`, which is 1, or 2^-64 where exp(x) might overflow. For x up to kMostScaled;
+// below the smallest normal number it stays near that.
+template <class X>
+struct ScaledExp {
+  X value, scale;
+};
+template <class X>
+inline constexpr double kMostScaled = kIsSingle<X> ? 133 : 754;
+template <class X>
+EBB_HOST_DEVICE ScaledExp<X> scaled_exp(const X& x) {
+  using std::exp;
+  const X half = exp(parameter<X>(0.5) * x), scale = x > X(80) ? parameter<X>(0x1p-64) : X(1);
+  return {half * scale * half, scale};
 }
 
 }  // namespace ebb::functors
