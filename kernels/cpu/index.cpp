@@ -48,6 +48,26 @@ void for_axis_parts(const IndexedAxis& axis, std::int64_t chosen, const Body& bo
   });
 }
 
+// Copies the units that indices [rows, inner] choose of own [size, inner]; whether all of them are
+// in range.
+template <class Index, class Size>
+bool copy_chosen(const std::byte* own, std::int64_t size, const Index* index, std::byte* to,
+                 std::int64_t rows, Size inner, auto unit) noexcept {
+  if (size == 0) return rows * inner == 0;
+  bool in_range = true;
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t i = 0; i < inner; ++i, ++index, to += unit) {
+      auto at = static_cast<std::uint64_t>(*index);
+      if (const bool is_inside = at < static_cast<std::uint64_t>(size); !is_inside) {
+        in_range = false;
+        at = 0;
+      }
+      std::memcpy(to, own + (static_cast<std::int64_t>(at) * inner + i) * unit,
+                  static_cast<std::size_t>(unit));
+    }
+  return in_range;
+}
+
 // Copies what `chosen` indices per outer position choose of the axis: an index is for a whole row
 // of neighbours, or (kEach) for one element.
 template <bool kEach>
@@ -63,23 +83,25 @@ Status choose(const KernelContext& context, std::int64_t chosen) {
   auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {
     with_width(unit, [&](auto width) {
-      const auto bytes = static_cast<std::size_t>(width > 0 ? width : unit);
       for_pieces(axis.outer * chosen, rows_per_piece(kEach ? inner : unit / 4),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t row = begin; row < end;) {
                      const std::int64_t outer = row / chosen, first = outer * chosen;
-                     const std::int64_t last = std::min(end, first + chosen);
-                     const std::byte* const own = from + outer * axis.size * inner * unit;
-                     for (; row < last; ++row)
-                       for (std::int64_t i = 0; i < inner; ++i) {
-                         const auto at = static_cast<std::int64_t>(
-                             index[kEach ? row * inner + i : row - first]);
-                         std::byte* const target = to + (row * inner + i) * unit;
-                         if (at >= 0 && at < axis.size)
-                           std::memcpy(target, own + (at * inner + i) * unit, bytes);
-                         else
-                           out_of_range.note();
-                       }
+                     const std::int64_t rows = std::min(end, first + chosen) - row;
+                     const auto copy = [&](auto inner, auto unit) {
+                       if (!copy_chosen(from + outer * axis.size * inner * unit, axis.size,
+                                        index + (kEach ? row * inner : row - first),
+                                        to + row * inner * unit, rows, inner, unit))
+                         out_of_range.note();
+                     };
+                     constexpr std::integral_constant<std::int64_t, 1> kOne;
+                     if constexpr (width == 0)
+                       copy(inner, unit);
+                     else if (inner == 1)
+                       copy(kOne, width);
+                     else
+                       copy(inner, width);
+                     row += rows;
                    }
                  });
     });

@@ -6,6 +6,7 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
 namespace {
@@ -143,6 +144,14 @@ Status avg_pool(const KernelContext& context) {
           [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
             T sums[kTogether] = {};
             const std::int64_t count = end - begin;
+            if (of.attributes.kernel[1] == of.size[1]) {  // the window's pixels are neighbours
+              Block<T> sum = 0;
+              const std::int64_t last = rows.end * of.size[1];
+              for (std::int64_t at = rows.begin * of.size[1]; at < last; at += kBlock<T>)
+                sum += load_some(pixels + at, last - at, T(0));
+              to[begin] = static_cast<T>(cpu::sum(sum) / static_cast<double>(of.count(i, begin)));
+              return;
+            }
             for (std::int64_t row = rows.begin; row < rows.end; ++row)
               for (std::int64_t column = 0; column < of.attributes.kernel[1]; ++column) {
                 const T* from = pixels + row * of.size[1] + left + column;
@@ -178,6 +187,12 @@ Status avg_pool_backward(const KernelContext& context) {
             const std::int64_t count = end - begin;
             const T elements = static_cast<T>(of.count(i, begin));
             for (std::int64_t j = 0; j < count; ++j) parts[j] = gradients[begin + j] / elements;
+            if (of.attributes.kernel[1] == of.size[1]) {
+              const T part = parts[0];
+              for (T* at = to + rows.begin * of.size[1]; at < to + rows.end * of.size[1]; ++at)
+                *at += part;
+              return;
+            }
             // From the right, so that a pixel adds its parts in the order of the windows.
             for (std::int64_t row = rows.begin; row < rows.end; ++row)
               for (std::int64_t column = of.attributes.kernel[1]; column-- > 0;) {
