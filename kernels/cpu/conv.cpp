@@ -5,13 +5,16 @@
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
+#include "ebb/kernels/cpu/depthwise.h"
 #include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
 namespace {
 
 // Threads take slots; workspace has a tile for each.
-constexpr std::int64_t kSlots = 16, kTileElements = 64 * 1024, kLeastPositions = 16;
+constexpr std::int64_t kSlots = 16, kTileElements = 64 * 1024, kLeastPositions = 16,
+                       kManyPositions = 256;
 // The number of pieces that a cut aims at.
 constexpr std::int64_t kPieces = 8;
 
@@ -31,12 +34,19 @@ struct ConvCut {
   ConvCut(const ConvLayout& of, std::int64_t block, std::int64_t each, bool by_tile) noexcept
       : channels(std::clamp<std::int64_t>(block, 1, std::max<std::int64_t>(1, of.channels))),
         blocks(std::max<std::int64_t>(1, divide_up(of.channels, channels))),
-        positions(std::clamp<std::int64_t>(kTileElements / std::max<std::int64_t>(1, rows(of)),
-                                           kLeastPositions,
-                                           std::max(kLeastPositions, of.places()))),
+        positions(round_up(evenly(of.places(), most_positions(rows(of))), kLeastPositions)),
         tiles(divide_up(of.places(), positions)),
         pieces(each * of.groups * (by_tile ? tiles : blocks)),
         slots(std::min(pieces, kSlots)) {}
+
+  // The size of parts of `count`, one as large as the other, each of `most` at most.
+  static std::int64_t evenly(std::int64_t count, std::int64_t most) noexcept {
+    return count == 0 ? 1 : divide_up(count, divide_up(count, most));
+  }
+  static std::int64_t most_positions(std::int64_t rows) noexcept {
+    const std::int64_t fit = kTileElements / std::max<std::int64_t>(1, rows);
+    return std::max(kLeastPositions, fit / kLeastPositions * kLeastPositions);
+  }
 
   std::int64_t rows(const ConvLayout& of) const noexcept { return channels * of.taps(); }
   std::int64_t tile_elements(const ConvLayout& of) const noexcept {
@@ -44,7 +54,11 @@ struct ConvCut {
   }
 
   static ConvCut forward(const ConvLayout& of) noexcept {
-    return {of, of.channels, of.images, true};
+    if (of.is_pointwise()) return {of, of.channels, of.images, true};
+    // Enough positions that a product is not about packing the weights.
+    const std::int64_t least = std::min(kManyPositions, std::max<std::int64_t>(1, of.places()));
+    const std::int64_t most = std::max<std::int64_t>(1, kTileElements / (least * of.taps()));
+    return {of, evenly(of.channels, most), of.images, true};
   }
   static ConvCut input_gradient(const ConvLayout& of) noexcept {
     const std::int64_t planes = std::max<std::int64_t>(1, of.images * of.groups);
@@ -63,26 +77,34 @@ struct ConvCut {
   }
 };
 
+// A tile for each slot. A block may be written at its end.
+struct Tiles {
+  std::size_t bytes;  // of a tile
+  std::byte* data;
+
+  Tiles(Carver& carver, std::int64_t slots, std::int64_t elements, std::size_t element)
+      : bytes(elements == 0 ? 0 : aligned_bytes(static_cast<std::size_t>(elements) * element) + 64),
+        data(carver.take_bytes(static_cast<std::size_t>(slots) * bytes)) {}
+  template <class T>
+  T* at(std::int64_t slot) const noexcept {
+    return reinterpret_cast<T*>(data + static_cast<std::size_t>(slot) * bytes);
+  }
+};
+
 // The workspace of the kernels.
 struct ConvMemory {
-  void* tiles;
+  Carver carver;
+  Tiles tiles;
   void* parts;  // sums of the weight gradient; null: summed in place
-  std::size_t bytes, tile_bytes;
 
-  ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element) {
-    Carver carver(workspace);
-    tile_bytes = aligned_bytes(static_cast<std::size_t>(cut.tile_elements(of)) * element);
-    tiles = carver.take_bytes(static_cast<std::size_t>(cut.slots) * tile_bytes);
-    const std::int64_t weights = of.groups * of.filters * of.depth();
-    parts = carver.take_bytes(
-        cut.segments == 1 ? 0 : static_cast<std::size_t>(cut.segments * weights) * element);
-    bytes = carver.bytes();
-  }
-  template <class T>
-  T* tile(std::int64_t slot) const noexcept {
-    return reinterpret_cast<T*>(static_cast<std::byte*>(tiles) +
-                                static_cast<std::size_t>(slot) * tile_bytes);
-  }
+  ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element)
+      : carver(workspace),
+        tiles(carver, cut.slots, cut.tile_elements(of), element),
+        parts(carver.take_bytes(
+            cut.segments == 1
+                ? 0
+                : static_cast<std::size_t>(cut.segments * of.groups * of.filters * of.depth()) *
+                      element)) {}
 };
 
 // Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps,
@@ -100,8 +122,8 @@ void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, s
         std::clamp<std::int64_t>(ceil_divide(-right, of.stride[1]), 0, of.out_width);
     const std::int64_t to =
         std::clamp<std::int64_t>(ceil_divide(of.width - right, of.stride[1]), from, of.out_width);
-    for (std::int64_t position = first; position < last;) {
-      const std::int64_t i = position / of.out_width, begin = position % of.out_width;
+    std::int64_t i = first / of.out_width, begin = first % of.out_width;
+    for (std::int64_t position = first; position < last; ++i, begin = 0) {
       const std::int64_t end = std::min(of.out_width, begin + last - position);
       const std::int64_t y = i * of.stride[0] + down;
       const bool inside = y >= 0 && y < of.height;
@@ -115,20 +137,29 @@ void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, s
   }
 }
 
+// `all`: the elements behind x, of all planes. A short run is copied as a whole block; the next
+// ones write over what is too much.
 template <class T>
-void gather(const ConvLayout& of, const T* x, std::int64_t channels, std::int64_t first,
-            std::int64_t last, T* tile) {
+void gather(const ConvLayout& of, const T* x, std::int64_t all, std::int64_t channels,
+            std::int64_t first, std::int64_t last, T* tile) {
   const std::int64_t step = of.stride[1];
   for_runs(of, channels, first, last,
            [=](std::int64_t at, std::int64_t pixel, std::int64_t before, std::int64_t count,
                std::int64_t after) {
-             T* to = std::fill_n(tile + at, before, T{});
-             if (step == 1) {
-               if (count > 0) std::copy_n(x + pixel, count, to);
+             T* to = tile + at;
+             for (std::int64_t i = 0; i < before; ++i) *to++ = T{};
+             const T* const from = x + pixel;
+             if (step == 1 && count <= kBlock<T> && pixel + kBlock<T> <= all) {
+               if (count > 0) store(to, load(from));
+             } else if (step == 1) {
+               std::copy_n(from, count, to);
+             } else if (step == 2) {  // in vectors
+               for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
              } else {
-               for (std::int64_t i = 0; i < count; ++i) to[i] = x[pixel + i * step];
+               for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
              }
-             std::fill_n(to + count, after, T{});
+             to += count;
+             for (std::int64_t i = 0; i < after; ++i) to[i] = T{};
            });
 }
 
@@ -160,14 +191,19 @@ ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t we
           context.attribute<ConvAttributes>()};
 }
 MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcept {
-  return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).bytes};
+  return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).carver.bytes()};
 }
 
 }  // namespace
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
   const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
-  return needs(of, ConvCut::forward(of), query.outputs[0].dtype);
+  const DType dtype = query.outputs[0].dtype;
+  if (!DepthwiseCut::suits(of)) return needs(of, ConvCut::forward(of), dtype);
+  Carver carver(nullptr);
+  const DepthwiseCut cut(of);
+  const Tiles tiles(carver, cut.slots, cut.elements, size_of(dtype));
+  return {.workspace_bytes = carver.bytes()};
 }
 
 // The output has the shape of a convolution's x.
@@ -203,21 +239,35 @@ Status conv2d(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
+    if (DepthwiseCut::suits(of)) {
+      const DepthwiseCut rows(of);
+      Carver carver(context.workspace);
+      const Tiles tiles(carver, rows.slots, rows.elements, sizeof(T));
+      return for_slots(rows.pieces, rows.slots, [&](std::int64_t piece, std::int64_t slot) {
+        depthwise(of, rows, all, weights, bias, piece, tiles.at<T>(slot), out.as<T>());
+      });
+    }
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
       const std::int64_t first = piece % cut.tiles * cut.positions;
       const std::int64_t columns = std::min(cut.positions, of.places() - first);
       const T* x = all + plane * of.channels * of.pixels();
-      Factor<T> pixels{x + first, of.places()};
-      if (!of.is_pointwise()) {
-        T* tile = memory.tile<T>(slot);
-        gather(of, x, of.channels, first, first + columns, tile);
-        pixels = {tile, columns};
-      }
       T* y = out.as<T>() + plane * of.filters * of.places() + first;
-      multiply<T>(of.filters, columns, of.depth(),
-                  {weights + group * of.filters * of.depth(), of.depth()}, pixels, y, of.places(),
-                  false);
+      const Factor<T> kernels{weights + group * of.filters * of.depth(), of.depth()};
+      for (std::int64_t channel = 0; channel < std::max<std::int64_t>(1, of.channels);
+           channel += cut.channels) {
+        const std::int64_t channels = std::min(cut.channels, of.channels - channel);
+        Factor<T> pixels{x + first, of.places()};
+        if (!of.is_pointwise()) {
+          T* tile = memory.tiles.at<T>(slot);
+          const T* const from = x + channel * of.pixels();
+          gather(of, from, all + context.inputs[0].elements() - from, channels, first,
+                 first + columns, tile);
+          pixels = {tile, columns};
+        }
+        multiply<T>(of.filters, columns, channels * of.taps(), kernels.at(0, channel * of.taps()),
+                    pixels, y, of.places(), channel > 0);
+      }
       if (bias != nullptr) add_bias(bias + group * of.filters, of.filters, columns, y, of.places());
     });
   });
@@ -247,7 +297,7 @@ Status conv_transpose2d(const KernelContext& context) {
         multiply(channels, of.places(), of.filters, kernels, dy, dx, of.places(), false);
       } else {
         std::fill_n(dx, channels * of.pixels(), T{});
-        T* tile = memory.tile<T>(slot);
+        T* tile = memory.tiles.at<T>(slot);
         for (std::int64_t first = 0; first < of.places(); first += cut.positions) {
           const std::int64_t columns = std::min(cut.positions, of.places() - first);
           multiply(channels * of.taps(), columns, of.filters, kernels, dy.at(0, first), tile,
@@ -289,8 +339,9 @@ Status conv2d_weight_gradient(const KernelContext& context) {
           const std::int64_t columns = std::min(cut.positions, of.places() - first);
           Factor<T> pixels{x + first, of.places(), true};
           if (!of.is_pointwise()) {
-            T* tile = memory.tile<T>(slot);
-            gather(of, x, channels, first, first + columns, tile);
+            T* tile = memory.tiles.at<T>(slot);
+            gather(of, x, all + context.inputs[0].elements() - x, channels, first, first + columns,
+                   tile);
             pixels = {tile, columns, true};
           }
           multiply<T>(of.filters, channels * of.taps(), columns,

@@ -187,6 +187,12 @@ TEST_CASE("Convolutions of any size are those of the references") {
   };
   conv({2, 4, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}});
   conv({2, 6, 25, 26}, {70, 3, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2});
+  // Groups of one channel: several vectors of columns, several tiles of rows, each stride.
+  for (const int stride : {1, 2, 3})
+    conv({2, 3, 19, 150}, {6, 1, 5, 4},
+         {.stride = {2, stride}, .padding = {2, 1}, .dilation = {1, 3}, .groups = 3});
+  conv({1, 1, 150, 140}, {2, 1, 3, 3}, {.padding = 1});
+  conv({1, 1, 1, 9}, {1, 1, 1, 3}, {.padding = {0, 1}});
   conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});
   conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {0, 2}});
   conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {1, 0}});
@@ -212,8 +218,8 @@ TEST_CASE("Convolutions of any size are those of the references") {
 
 TEST_CASE("Pools of rows of many windows are those of the references") {
   for (const DType dtype : dtypes())
-    for (const auto& [height, width] : {std::pair{2, 700}, {9, 5}, {4, 258}, {1, 1}})
-      for (const std::int64_t kernel : {1, 2, 3, 5})
+    for (const auto& [height, width] : {std::pair{2, 700}, {9, 5}, {4, 258}, {1, 1}, {3, 20}})
+      for (const std::int64_t kernel : {1, 2, 3, 5, 20})
         for (const std::int64_t stride : {1, 2, 3})
           for (const std::int64_t padding : {0, 1, 2}) {
             const std::int64_t high = std::min<std::int64_t>(kernel, 2);
