@@ -169,6 +169,8 @@ TEST_CASE("Products of any size are those of the references, transposed or not")
                                   {7, 1, 140},
                                   {33, 129, 65},
                                   {150, 2, 20},
+                                  {20, 131, 512},
+                                  {512, 131, 20},
                                   {16, 300, 17}})
       for (const bool a : {false, true})
         for (const bool b : {false, true})
