@@ -148,9 +148,9 @@ void gather(const ConvLayout& of, const T* x, std::int64_t all, std::int64_t cha
                std::int64_t after) {
              T* to = tile + at;
              for (std::int64_t i = 0; i < before; ++i) *to++ = T{};
-             const T* const from = x + pixel;
-             if (step == 1 && count <= kBlock<T> && pixel + kBlock<T> <= all) {
-               if (count > 0) store(to, load(from));
+             const T* const from = count > 0 ? x + pixel : x;  // which an empty image does not have
+             if (step == 1 && count > 0 && count <= kBlock<T> && pixel + kBlock<T> <= all) {
+               store(to, load(from));
              } else if (step == 1) {
                std::copy_n(from, count, to);
              } else if (step == 2) {  // in vectors
