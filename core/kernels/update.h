@@ -33,7 +33,8 @@ Status assign(const KernelContext&);
 Status assign_if(const KernelContext&);
 // Inputs a*, b: a = b in the part of AssignSliceAttributes, as long along the axis as b; any dtype.
 Status assign_slice(const KernelContext&);
-// The same from input 2 (i64 scalar) on. Out of range, the CPU refuses and a GPU writes nothing.
+// Inputs a*, b, begin (i64 scalar): assign_slice from there. Out of range, the CPU refuses and a GPU
+// writes nothing.
 Status assign_slice_at(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

@@ -187,7 +187,7 @@ Status avg_pool_backward(const KernelContext& context) {
             const std::int64_t count = end - begin;
             const T elements = static_cast<T>(of.count(i, begin));
             for (std::int64_t j = 0; j < count; ++j) parts[j] = gradients[begin + j] / elements;
-            if (of.attributes.kernel[1] == of.size[1]) {
+            if (of.attributes.kernel[1] == of.size[1]) {  // as above
               const T part = parts[0];
               for (T* at = to + rows.begin * of.size[1]; at < to + rows.end * of.size[1]; ++at)
                 *at += part;
