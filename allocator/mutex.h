@@ -26,7 +26,7 @@ class ForkSafe : NoCopy {
 }  // namespace detail
 
 /// For sections of nanoseconds: one compare-and-swap to lock, one exchange to unlock, inline. A
-/// waiting thread tries for about a microsecond and then sleeps. Not recursive.
+/// waiting thread tries less and less often for some microseconds and then sleeps. Not recursive.
 class Mutex final : detail::ForkSafe {
  public:
   void lock() noexcept override {
