@@ -49,7 +49,8 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
                     const IndexSet& wants, Tensors& results) {
   const bool keeps_inputs = op.keeps_input || op.compose || !op.keeps.inputs.empty();
   const bool keeps_outputs = op.keeps_output || !op.keeps.outputs.empty();
-  const Ref<TapeRecord> record = make_ref<TapeRecord>(op, attributes, site);
+  Ref<TapeRecord> owned = make_ref<TapeRecord>(op, attributes, site);
+  TapeRecord* const record = owned.get();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
     Node::Source& source = record->inputs.emplace_back();
@@ -73,7 +74,8 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     if (keeps_outputs && impl.storage && keeps_output(op, i, wants))
       kept = Kept(impl.storage, impl.offset);
     // Counts and indices have no derivative.
-    if (is_floating(impl.spec.dtype)) impl.tie(record, static_cast<std::uint32_t>(i));
+    if (is_floating(impl.spec.dtype))
+      impl.tie(i + 1 == results.size() ? std::move(owned) : owned, static_cast<std::uint32_t>(i));
   }
 }
 

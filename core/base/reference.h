@@ -15,6 +15,8 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
 
   void retain() const noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  // The first reference, of a new object: nobody else can be counting.
+  void retain_new() const noexcept { references_.store(1, std::memory_order_relaxed); }
   // True when this was the last reference.
   bool release() const noexcept {
     // A sole owner needs no read-modify-write: nobody else can be counting.
@@ -56,6 +58,14 @@ class Ref {
     if (object_ && object_->release()) destroy(object_);
   }
 
+  // The first Ref of a new object.
+  static Ref to_new(T* object) noexcept {
+    object->retain_new();
+    Ref ref;
+    ref.object_ = object;
+    return ref;
+  }
+
   T* get() const noexcept { return object_; }
   T* operator->() const noexcept { return object_; }
   T& operator*() const noexcept { return *object_; }
@@ -71,7 +81,7 @@ class Ref {
 
 template <class T, class... Arguments>
 Ref<T> make_ref(Arguments&&... arguments) {
-  return Ref<T>(new T(std::forward<Arguments>(arguments)...));
+  return Ref<T>::to_new(new T(std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace ebb::detail

@@ -39,7 +39,7 @@ struct TensorImpl final : Counted {
 };
 
 inline Tensor adopt(TensorImpl* impl) noexcept {
-  impl->retain();
+  impl->retain_new();
   return Tensor(impl);
 }
 
