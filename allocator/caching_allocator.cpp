@@ -13,7 +13,8 @@ using detail::Relief;
 using Reason = OutOfMemory::Reason;
 
 CachingAllocator::CachingAllocator(std::unique_ptr<MemorySource> source, Profile profile)
-    : state_(std::make_unique<AllocatorState>(std::move(source), std::move(profile))) {}
+    : state_(std::make_unique<AllocatorState>(std::move(source), std::move(profile))),
+      watched_(&state_->watched) {}
 
 CachingAllocator::~CachingAllocator() {
   assert(state_->pools.empty() && "a pool outlives its allocator");
@@ -166,10 +167,6 @@ Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunctio
   state_->watchers.add(watcher);
   state_->set_special();
   return Watch(std::move(watcher));
-}
-
-bool CachingAllocator::is_watched() const noexcept {
-  return state_->watched.load(std::memory_order_relaxed);
 }
 
 Stats CachingAllocator::stats() const { return state_->stats(nullptr); }

@@ -1,6 +1,7 @@
 // Memory of one device: ranges from a source, cut into blocks and counted.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -63,7 +64,7 @@ class CachingAllocator : NoCopy {
   /// Whether an allocation may call a watch or tell a recorder in its middle; the requesting thread
   /// must then hold everything it reads. Takes no lock and is cheap. Stays true for a while after
   /// the last watch has ended.
-  bool is_watched() const noexcept;
+  bool is_watched() const noexcept { return watched_->load(std::memory_order_relaxed); }
 
   /// All figures below include pools.
   Stats stats() const;
@@ -106,6 +107,7 @@ class CachingAllocator : NoCopy {
   Block* allocate_slowly(const Request& request);
 
   std::unique_ptr<detail::AllocatorState> state_;
+  const std::atomic<bool>* const watched_;  // in the state
 };
 
 }  // namespace ebb::memory

@@ -97,15 +97,18 @@ PreparedStep Session::prepare_all(Tensors fetches, const Tensors& placeholders, 
 Tensors PreparedStep::run_all(const Tensor* const* values, std::size_t count) {
   if (!state_) detail::refuse("prepare", "this step was moved from");
   const detail::CallSiteScope scope(state_->site);
-  InlineVector<Tensor, 8> held;  // a watch call may drop the caller's handles
+  Session::Impl& session = *state_->session;
+  InlineVector<Tensor, 8> held;
   InlineVector<const Tensor*, 8> given;
-  held.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    held.push_back(*values[i]);
-    given.push_back(&held[i]);
+  if (session.device.runtime().allocator().is_watched()) [[unlikely]] {
+    held.reserve(count);  // a watch call may drop the caller's handles
+    for (std::size_t i = 0; i < count; ++i) {
+      held.push_back(*values[i]);
+      given.push_back(&held[i]);
+    }
+    values = given.data();
   }
-  return state_->session->run_prepared(state_->fetches, state_->feeding, {given.data(), count},
-                                       state_->plan);
+  return session.run_prepared(state_->fetches, state_->feeding, {values, count}, state_->plan);
 }
 
 }  // namespace ebb

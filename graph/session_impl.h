@@ -169,16 +169,16 @@ class Session::Impl {
   // A new plan joins the session's plans only once there was memory to run it.
   std::shared_ptr<CachedProgram> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
                                                    std::vector<Shape> shapes);
-  // Enters a new plan into the index, so that it can be found; returns the list for keep().
+  // Enters a plan not yet kept into the index, so that it can be found; returns the list for
+  // keep().
   Plans enter(const std::shared_ptr<CachedProgram>& plan);
   void keep(Plans entered) noexcept;
   // As run_prepared(), with the lock held.
   Tensors run_planned(const Tensors& fetches, const Feeding& feeding,
                       std::span<const Tensor* const> given, std::shared_ptr<CachedProgram>& plan);
-  // Allocates and checks everything before the first kernel; gives it back if that fails. `values`:
-  // in the order of the plan's feeds.
-  Tensors execute(const std::shared_ptr<CachedProgram>& plan,
-                  std::span<const Tensor* const> values);
+  // Allocates and checks everything before the first kernel; gives it back if that fails. `feeds`:
+  // in the plan's order. Those that the program updates are replaced by copies.
+  Tensors execute(const std::shared_ptr<CachedProgram>& plan, std::span<const Tensor*> feeds);
   // Rethrows with the batch that would have fitted, if that can be found out.
   [[noreturn]] void rethrow_with_hint(const OutOfMemory& error, const Tensors& fetches,
                                       const Feeding& feeding, const std::vector<Shape>& shapes);

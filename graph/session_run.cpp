@@ -150,14 +150,12 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
 }
 
 Session::Impl::Plans Session::Impl::enter(const std::shared_ptr<CachedProgram>& plan) {
-  if (plan->kept) return {};
   Plans entered = {plan};
   plan_of_.emplace(plan->key, entered.begin());
   return entered;
 }
 
 void Session::Impl::keep(Plans entered) noexcept {
-  if (entered.empty()) return;
   entered.front()->kept = true;
   plans.splice(plans.begin(), entered);
   if (plans.size() > options.max_plans) {
@@ -167,15 +165,12 @@ void Session::Impl::keep(Plans entered) noexcept {
 }
 
 Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
-                               std::span<const Tensor* const> values) {
+                               std::span<const Tensor*> feeds) {
   detail::Executable& executable = plan->executable;
   const detail::Program& program = executable.program();
-  InlineVector<const Tensor*, 8> feeds;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    detail::check_feed(*program.feeds[i], *values[i], device);
-    feeds.push_back(values[i]);
-  }
-  const Tensors copies = executable.copy_updated({feeds.data(), feeds.size()});
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    detail::check_feed(*program.feeds[i], *feeds[i], device);
+  const Tensors copies = executable.copy_updated(feeds);
   detail::SessionVariables::Added added;
   const detail::Arena::Use use(arena);
   Tensors results;
@@ -188,7 +183,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
     // The arena comes last: it must not grow for a run that fails.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, fetch.tag));
-    entered = enter(plan);
+    if (!plan->kept) entered = enter(plan);
     arena.provide(program.plan);
   } catch (...) {
     if (!entered.empty()) plan_of_.erase(plan->key);
@@ -196,9 +191,9 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
     throw;
   }
   executable.bind(arena, variables);
-  keep(std::move(entered));
+  if (!entered.empty()) keep(std::move(entered));
   plan->has_variables = true;
-  executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
+  executable.run(stream.get(), feeds, results);
   return results;
 }
 
