@@ -13,9 +13,13 @@ void normalise(const NormView& view, const T* x, const T* mean, const T* inverse
                const T* shift, T* y) {
   const auto of = [&](const T* values) { return PerChannel<T>{values, view.inner == 1, T(0)}; };
   const auto m = of(mean), r = of(inverse), a = of(scale), b = of(shift);
-  for_all_blocks<T>(view, [=](std::int64_t at, std::int64_t c, std::int64_t count) {
-    const Block<T> normal = (load_some(x + at, count) - m.at(c, count)) * r.at(c, count);
-    store_some(y + at, normal * a.at(c, count) + b.at(c, count), count);
+  for_all_blocks<T>(view, [=](std::int64_t c, std::int64_t some, const auto& each) {
+    const Block<T> its_mean = m.at(c, some), its_inverse = r.at(c, some), by = a.at(c, some),
+                   more = b.at(c, some);
+    each([&](std::int64_t at, std::int64_t count) {
+      const Block<T> normal = (load_some(x + at, count) - its_mean) * its_inverse;
+      store_some(y + at, normal * by + more, count);
+    });
   });
 }
 
@@ -50,20 +54,24 @@ Status batch_norm(const KernelContext& context) {
       return RunningValues<T>(context.inputs[i], context.outputs[i], attributes.momentum, terms);
     };
     const auto running_mean = running(3), running_variance = running(4);
-    channel_sums<T, 1>(view, totals,
-                       [=](std::int64_t at, std::int64_t, std::int64_t, std::int64_t count) {
-                         return Terms<T, 1>{{load_some(x + at, count, T(0))}};
-                       });
+    channel_sums<T, 1>(view, totals, [=](std::int64_t, std::int64_t, const auto& each) {
+      each([&](std::int64_t at, std::int64_t count, Block<T>* sums) {
+        sums[0] += load_some(x + at, count, T(0));
+      });
+    });
     for (std::int64_t c = 0; c < view.channels; ++c) {
       mean[c] = static_cast<T>(totals[c] / terms);
       running_mean.enter(c, mean[c]);
     }
     const PerChannel<T> means{mean, view.inner == 1, T(0)};
-    channel_sums<T, 1>(view, totals,
-                       [=](std::int64_t at, std::int64_t, std::int64_t c, std::int64_t count) {
-                         const Block<T> d = load_some(x + at, count, mean[c]) - means.at(c, count);
-                         return Terms<T, 1>{{d * d}};
-                       });
+    channel_sums<T, 1>(view, totals, [=](std::int64_t c, std::int64_t some, const auto& each) {
+      const T padding = mean[c];
+      const Block<T> its_mean = means.at(c, some);
+      each([&](std::int64_t at, std::int64_t count, Block<T>* sums) {
+        const Block<T> d = load_some(x + at, count, padding) - its_mean;
+        sums[0] += d * d;
+      });
+    });
     for (std::int64_t c = 0; c < view.channels; ++c) {
       running_variance.enter(c, static_cast<T>(totals[c] / (terms - 1)));
       inverse[c] = static_cast<T>(scale_to_one(totals[c], terms, attributes.epsilon));
@@ -92,13 +100,17 @@ Status batch_norm_backward(const KernelContext& context) {
     T *dx = context.outputs[0].as<T>(), *d_scale = context.outputs[1].as<T>(),
       *d_shift = context.outputs[2].as<T>();
     const bool products = dx != nullptr || d_scale != nullptr;
-    channel_sums<T, 2>(view, totals,
-                       [=](std::int64_t at, std::int64_t, std::int64_t c, std::int64_t count) {
-                         const Block<T> g = load_some(dy + at, count, T(0));
-                         if (!products) return Terms<T, 2>{{g, g}};
-                         const Block<T> d = load_some(x + at, count, T(0)) - m.at(c, count);
-                         return Terms<T, 2>{{g, g * (d * r.at(c, count))}};
-                       });
+    channel_sums<T, 2>(view, totals, [=](std::int64_t c, std::int64_t some, const auto& each) {
+      const Block<T> mean = products ? m.at(c, some) : T(0),
+                     inverse = products ? r.at(c, some) : T(0);
+      each([&](std::int64_t at, std::int64_t count, Block<T>* sums) {
+        const Block<T> g = load_some(dy + at, count, T(0));
+        sums[0] += g;
+        if (!products) return;
+        const Block<T> d = load_some(x + at, count, T(0)) - mean;
+        sums[1] += g * (d * inverse);
+      });
+    });
     const double* of_size = totals + view.channels;
     const auto terms = static_cast<double>(view.terms());
     for (std::int64_t c = 0; c < view.channels; ++c) {
@@ -110,12 +122,14 @@ Status batch_norm_backward(const KernelContext& context) {
     if (dx == nullptr) return;
     const PerChannel<T> first{shares, neighbours, T(0)},
         second{shares + view.channels, neighbours, T(0)};
-    for_all_blocks<T>(view, [=](std::int64_t at, std::int64_t c, std::int64_t count) {
-      const Block<T> inverse = r.at(c, count);
-      const Block<T> normal = (load_some(x + at, count) - m.at(c, count)) * inverse;
-      const Block<T> g =
-          (load_some(dy + at, count) - first.at(c, count)) - normal * second.at(c, count);
-      store_some(dx + at, g * (inverse * scale.at(c, count)), count);
+    for_all_blocks<T>(view, [=](std::int64_t c, std::int64_t some, const auto& each) {
+      const Block<T> mean = m.at(c, some), inverse = r.at(c, some), of_mean = first.at(c, some),
+                     of_size = second.at(c, some), by = inverse * scale.at(c, some);
+      each([&](std::int64_t at, std::int64_t count) {
+        const Block<T> normal = (load_some(x + at, count) - mean) * inverse;
+        const Block<T> g = (load_some(dy + at, count) - of_mean) - normal * of_size;
+        store_some(dx + at, g * by, count);
+      });
     });
   });
 }

@@ -42,36 +42,47 @@ struct PerChannel {
   bool neighbours;
   T none;
 
+  T one(std::int64_t channel) const noexcept { return values == nullptr ? none : values[channel]; }
   Block<T> at(std::int64_t channel, std::int64_t count) const noexcept {
     if (values == nullptr) return none;
     return neighbours ? load_some(values + channel, count) : Block<T>(values[channel]);
   }
 };
 
-// Calls body(offset, channel, count) for the blocks of channels [from, to) of a batch row.
+// Calls body(offset, count) for the blocks of `inner` neighbouring elements.
 template <class T, class Body>
+inline void for_plane(std::int64_t begin, std::int64_t inner, const Body& body) noexcept {
+  std::int64_t i = 0;
+  for (; i + kBlock<T> <= inner; i += kBlock<T>) body(begin + i, kBlock<T>);
+  if (i < inner) body(begin + i, inner - i);
+}
+
+// Calls of(channel, count, each) for the channels [from, to) of a batch row, or for blocks of
+// neighbouring ones; each(body) then calls body(offset, count) for their blocks. So the numbers of
+// a channel are read once and stay in registers.
+template <class T, class Of>
 inline void for_blocks(const NormView& view, std::int64_t row, std::int64_t from, std::int64_t to,
-                       const Body& body) noexcept {
+                       const Of& of) noexcept {
   if (view.inner == 1) {
-    for (std::int64_t c = from; c < to; c += kBlock<T>)
-      body(row * view.channels + c, c, std::min(kBlock<T>, to - c));
+    for_plane<T>(from, to - from, [&](std::int64_t c, std::int64_t count) {
+      of(c, count, [&](const auto& body) { body(row * view.channels + c, count); });
+    });
     return;
   }
-  for (std::int64_t c = from; c < to; ++c) {
-    const std::int64_t begin = (row * view.channels + c) * view.inner;
-    for (std::int64_t i = 0; i < view.inner; i += kBlock<T>)
-      body(begin + i, c, std::min(kBlock<T>, view.inner - i));
-  }
+  for (std::int64_t c = from; c < to; ++c)
+    of(c, kBlock<T>, [&](const auto& body) {
+      for_plane<T>((row * view.channels + c) * view.inner, view.inner, body);
+    });
 }
 
 // for_blocks over all batch rows and channels, by all threads.
-template <class T, class Body>
-inline void for_all_blocks(const NormView& view, const Body& body) {
+template <class T, class Of>
+inline void for_all_blocks(const NormView& view, const Of& of) {
   const std::int64_t cut = view.inner == 1 ? 1 : view.channels;  // pieces of a row
   const std::int64_t channels = view.inner == 1 ? view.channels : 1;
   for_items(view.batch * cut, rows_per_piece(channels * view.inner), [&](std::int64_t i) {
     const std::int64_t from = i % cut * channels;
-    for_blocks<T>(view, i / cut, from, from + channels, body);
+    for_blocks<T>(view, i / cut, from, from + channels, of);
   });
 }
 
@@ -87,70 +98,72 @@ struct ChannelSums {
   std::int64_t doubles(const NormView& view, int sums) const noexcept {
     return parts * sums * view.channels;
   }
+  // Adds all parts to the first.
+  void add_parts(const NormView& view, double* totals, int sums) const noexcept {
+    const std::int64_t count = sums * view.channels;
+    for (std::int64_t part = 1; part < parts; ++part)
+      for (std::int64_t j = 0; j < count; ++j) totals[j] += totals[part * count + j];
+  }
 };
 
-// totals[k * channels + c] = the sum over batch and inner of term(begin, row, c, count)[k]. A term
-// gives kSums blocks; elements beyond `count` are 0 or, with inner = 1, anything. totals has
-// ChannelSums::doubles(kSums) elements. The order of additions depends on the shape alone.
-template <class T, int kSums, class Term>
-void channel_sums(const NormView& view, double* totals, const Term& term) {
-  constexpr std::int64_t kBlocks = 4, kStep = kBlocks * kBlock<T>;
+// totals[k * channels + c] = the sum over batch and inner of the terms that body(offset, count,
+// sums) adds to sums[k], where of(c, count, each) calls each(body) as for for_blocks. Elements
+// beyond `count` get 0 or, with inner = 1, anything. totals has ChannelSums::doubles(kSums)
+// elements. The order of additions depends on the shape alone.
+template <class T, int kSums, class Of>
+void channel_sums(const NormView& view, double* totals, const Of& of) {
   const ChannelSums cut(view);
   const bool neighbours = view.inner == 1;
-  const std::int64_t strips = neighbours ? divide_up(view.channels, kStep) : view.channels;
-  const auto sums_of = [&](std::int64_t part, int k) {
-    return totals + (part * kSums + k) * view.channels;
-  };
-  const auto columns = [&](std::int64_t part, std::int64_t c, std::int64_t begin,
-                           std::int64_t end) {
-    const std::int64_t width = std::min(kStep, view.channels - c);
-    for (int k = 0; k < kSums; ++k) std::fill_n(sums_of(part, k) + c, width, 0.0);
-    for (std::int64_t row = begin; row < end;) {
-      Block<T> runs[kSums][kBlocks];
-      for (auto& run : runs) std::fill_n(run, kBlocks, Block<T>(T(0)));
-      for (const std::int64_t stop = std::min(end, row + kRun); row < stop; ++row)
-        for (std::int64_t i = 0; i < kBlocks && i * kBlock<T> < width; ++i) {
-          const std::int64_t at = c + i * kBlock<T>;
-          const auto terms =
-              term(row * view.channels + at, row, at, std::min(kBlock<T>, view.channels - at));
-          for (int k = 0; k < kSums; ++k) runs[k][i] += terms.sums[k];
-        }
-      for (int k = 0; k < kSums; ++k) {
-        T elements[kStep];
-        for (std::int64_t i = 0; i < kBlocks; ++i) store(elements + i * kBlock<T>, runs[k][i]);
-        for (std::int64_t j = 0; j < width; ++j)
-          sums_of(part, k)[c + j] += static_cast<double>(elements[j]);
+  const std::int64_t strip =
+      neighbours ? 4 * kBlock<T> : std::min(view.channels, rows_per_piece(cut.rows * view.inner));
+  // The rows, and the elements of a plane, whose sums are in T.
+  const std::int64_t most = kRun * kBlock<T>,
+                     row_run = neighbours ? kRun
+                                          : std::max<std::int64_t>(
+                                                1, kRun / 4 / divide_up(view.inner, kBlock<T>));
+  const std::int64_t strips = divide_up(view.channels, strip);
+  const auto piece = [&](std::int64_t part, std::int64_t from, std::int64_t to) {
+    double* const sums = totals + part * kSums * view.channels;
+    for (int k = 0; k < kSums; ++k) std::fill_n(sums + k * view.channels + from, to - from, 0.0);
+    const std::int64_t last = std::min(view.batch, (part + 1) * cut.rows);
+    for (std::int64_t row = part * cut.rows; row < last; row += row_run) {
+      const std::int64_t end = std::min(last, row + row_run);
+      if (neighbours) {
+        for_plane<T>(from, to - from, [&](std::int64_t c, std::int64_t count) {
+          Block<T> runs[kSums];
+          std::fill_n(runs, kSums, Block<T>(T(0)));
+          of(c, count, [&](const auto& add) {
+            for (std::int64_t r = row; r < end; ++r) add(r * view.channels + c, count, runs);
+          });
+          for (int k = 0; k < kSums; ++k) {
+            T elements[kBlock<T>];
+            store(elements, runs[k]);
+            for (std::int64_t j = 0; j < count; ++j)
+              sums[k * view.channels + c + j] += static_cast<double>(elements[j]);
+          }
+        });
+        continue;
       }
+      for (std::int64_t c = from; c < to; ++c)
+        of(c, kBlock<T>, [&](const auto& add) {
+          for (std::int64_t i = 0; i < view.inner; i += most) {
+            Block<T> runs[kSums];
+            std::fill_n(runs, kSums, Block<T>(T(0)));
+            for (std::int64_t r = row; r < end; ++r)
+              for_plane<T>((r * view.channels + c) * view.inner + i, std::min(most, view.inner - i),
+                           [&](std::int64_t at, std::int64_t count) { add(at, count, runs); });
+            for (int k = 0; k < kSums; ++k) sums[k * view.channels + c] += sum(runs[k]);
+          }
+        });
     }
   };
-  const auto one_channel = [&](std::int64_t part, std::int64_t c, std::int64_t begin,
-                               std::int64_t end) {
-    RunningSum<T> sums[kSums];
-    for (std::int64_t row = begin; row < end; ++row)
-      for_blocks<T>(view, row, c, c + 1, [&](std::int64_t at, std::int64_t, std::int64_t count) {
-        const auto terms = term(at, row, c, count);
-        for (int k = 0; k < kSums; ++k) sums[k].add(terms.sums[k]);
-      });
-    for (int k = 0; k < kSums; ++k) sums_of(part, k)[c] = sums[k].total();
-  };
-  const std::int64_t item = cut.rows * (neighbours ? kStep : view.inner);
-  for_items(cut.parts * strips, rows_per_piece(item), [&](std::int64_t i) {
-    const std::int64_t part = i / strips, strip = i % strips;
-    const std::int64_t first = part * cut.rows, last = std::min(view.batch, first + cut.rows);
-    if (neighbours)
-      columns(part, strip * kStep, first, last);
-    else
-      one_channel(part, strip, first, last);
-  });
-  for (std::int64_t part = 1; part < cut.parts; ++part)
-    for (std::int64_t j = 0; j < kSums * view.channels; ++j)
-      totals[j] += totals[part * kSums * view.channels + j];
+  for_items(cut.parts * strips, neighbours ? rows_per_piece(cut.rows * strip) : 1,
+            [&](std::int64_t i) {
+              const std::int64_t from = i % strips * strip;
+              piece(i / strips, from, std::min(view.channels, from + strip));
+            });
+  cut.add_parts(view, totals, kSums);
 }
-
-template <class T, int kSums>
-struct Terms {
-  Block<T> sums[kSums];
-};
 
 // One over the deviation.
 inline double scale_to_one(double squares, double terms, double epsilon) noexcept {
