@@ -29,6 +29,7 @@ struct ConvCut {
   std::int64_t positions, tiles;  // positions of a tile, tiles in a plane
   std::int64_t segments = 1;      // parts of the images, summed separately
   std::int64_t pieces, slots;
+  std::int64_t tile;  // its elements
 
   // `each` is the number of images or segments; pieces are also by group, and by tile or block.
   ConvCut(const ConvLayout& of, std::int64_t block, std::int64_t each, bool by_tile) noexcept
@@ -37,7 +38,8 @@ struct ConvCut {
         positions(round_up(evenly(of.places(), most_positions(rows(of))), kLeastPositions)),
         tiles(divide_up(of.places(), positions)),
         pieces(each * of.groups * (by_tile ? tiles : blocks)),
-        slots(std::min(pieces, kSlots)) {}
+        slots(std::min(pieces, kSlots)),
+        tile(of.is_pointwise() ? 0 : rows(of) * std::min(positions, of.places())) {}
 
   // The size of parts of `count`, one as large as the other, each of `most` at most.
   static std::int64_t evenly(std::int64_t count, std::int64_t most) noexcept {
@@ -49,11 +51,18 @@ struct ConvCut {
   }
 
   std::int64_t rows(const ConvLayout& of) const noexcept { return channels * of.taps(); }
-  std::int64_t tile_elements(const ConvLayout& of) const noexcept {
-    return of.is_pointwise() ? 0 : rows(of) * std::min(positions, of.places());
-  }
 
+  // Groups of one channel: by planes and tiles.
+  static ConvCut depthwise(const ConvLayout& of, bool gradient) noexcept {
+    const DepthwiseCut rows(of, gradient);
+    ConvCut cut(of, 1, of.images, false);
+    cut.pieces *= rows.tiles;
+    cut.slots = std::min(cut.pieces, kSlots);
+    cut.tile = rows.all_elements();
+    return cut;
+  }
   static ConvCut forward(const ConvLayout& of) noexcept {
+    if (DepthwiseCut::suits(of, false)) return depthwise(of, false);
     if (of.is_pointwise()) return {of, of.channels, of.images, true};
     // Enough positions that a product is not about packing the weights.
     const std::int64_t least = std::min(kManyPositions, std::max<std::int64_t>(1, of.places()));
@@ -61,6 +70,7 @@ struct ConvCut {
     return {of, evenly(of.channels, most), of.images, true};
   }
   static ConvCut input_gradient(const ConvLayout& of) noexcept {
+    if (DepthwiseCut::suits(of, true)) return depthwise(of, true);
     const std::int64_t planes = std::max<std::int64_t>(1, of.images * of.groups);
     const std::int64_t block = divide_up(of.channels, divide_up(kPieces, planes));
     return {of, std::max(block, divide_up(64, of.taps())), of.images, false};
@@ -73,6 +83,7 @@ struct ConvCut {
         of.images, 1, std::max<std::int64_t>(1, divide_up(kPieces, blocks)));
     ConvCut cut{of, block, segments, false};
     cut.segments = segments;
+    if (DepthwiseCut::suits(of, false)) cut.tile = DepthwiseCut(of, false).all_elements();
     return cut;
   }
 };
@@ -95,11 +106,13 @@ struct Tiles {
 struct ConvMemory {
   Carver carver;
   Tiles tiles;
-  void* parts;  // sums of the weight gradient; null: summed in place
+  std::int32_t* taps;  // for groups of one channel
+  void* parts;         // sums of the weight gradient; null: summed in place
 
   ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element)
       : carver(workspace),
-        tiles(carver, cut.slots, cut.tile_elements(of), element),
+        tiles(carver, cut.slots, cut.tile, element),
+        taps(carver.take<std::int32_t>(of.channels == 1 ? 2 * of.taps() : 0)),
         parts(carver.take_bytes(
             cut.segments == 1
                 ? 0
@@ -198,12 +211,7 @@ MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcep
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
   const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
-  const DType dtype = query.outputs[0].dtype;
-  if (!DepthwiseCut::suits(of)) return needs(of, ConvCut::forward(of), dtype);
-  Carver carver(nullptr);
-  const DepthwiseCut cut(of);
-  const Tiles tiles(carver, cut.slots, cut.elements, size_of(dtype));
-  return {.workspace_bytes = carver.bytes()};
+  return needs(of, ConvCut::forward(of), query.outputs[0].dtype);
 }
 
 // The output has the shape of a convolution's x.
@@ -239,12 +247,11 @@ Status conv2d(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
-    if (DepthwiseCut::suits(of)) {
-      const DepthwiseCut rows(of);
-      Carver carver(context.workspace);
-      const Tiles tiles(carver, rows.slots, rows.elements, sizeof(T));
-      return for_slots(rows.pieces, rows.slots, [&](std::int64_t piece, std::int64_t slot) {
-        depthwise(of, rows, all, weights, bias, piece, tiles.at<T>(slot), out.as<T>());
+    if (DepthwiseCut::suits(of, false)) {
+      const DepthwiseCut rows(of, false);
+      const DepthwiseTaps taps(of, rows, false, memory.taps);
+      return for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
+        depthwise(of, rows, taps, all, weights, bias, piece, memory.tiles.at<T>(slot), out.as<T>());
       });
     }
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
@@ -285,6 +292,14 @@ Status conv_transpose2d(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
+    if (DepthwiseCut::suits(of, true)) {
+      const DepthwiseCut rows(of, true);
+      const DepthwiseTaps taps(of, rows, true, memory.taps);
+      return for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
+        depthwise_input_gradient(of, rows, taps, all, weights, bias, piece,
+                                 memory.tiles.at<T>(slot), out.as<T>());
+      });
+    }
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;
       const std::int64_t channel = piece % cut.blocks * cut.channels;
@@ -323,6 +338,9 @@ Status conv2d_weight_gradient(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
     T* sums = cut.segments == 1 ? out.as<T>() : static_cast<T*>(memory.parts);
+    const bool is_depthwise = DepthwiseCut::suits(of, false);
+    const DepthwiseCut rows(of, false);
+    const DepthwiseTaps taps(of, rows, false, is_depthwise ? memory.taps : nullptr);
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t block = piece % cut.blocks, group = piece / cut.blocks % of.groups;
       const std::int64_t segment = piece / cut.blocks / of.groups;
@@ -335,6 +353,11 @@ Status conv2d_weight_gradient(const KernelContext& context) {
            image < end; ++image) {
         const std::int64_t plane = image * of.groups + group;
         const T* x = all + (plane * of.channels + channel) * of.pixels();
+        if (is_depthwise) {
+          depthwise_weight_gradient(of, rows, taps, x, all_dy + plane * of.filters * of.places(),
+                                    memory.tiles.at<T>(slot), dw);
+          continue;
+        }
         for (std::int64_t first = 0; first < of.places(); first += cut.positions) {
           const std::int64_t columns = std::min(cut.positions, of.places() - first);
           Factor<T> pixels{x + first, of.places(), true};
