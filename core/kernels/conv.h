@@ -60,11 +60,12 @@ struct ConvLayout {
 // convolution whose result is its x, plus the bias. Floating.
 //
 // The CPU multiplies a tile of output positions at a time, whose pixels it copies into workspace
-// first (im2col): for at most 16 threads, 64 Ki elements or 16 positions each. Groups of one channel
-// are added up from a copy of rows with their padding, of the same size. The gradient of the
-// weights is also summed there in up to 8 parts of their size, however many images there are. f16
-// and bf16 take float copies of their operands as well. A GPU copies nothing; its gradient of the
-// weights takes up to 4 MiB (8 for f64).
+// first (im2col): for at most 16 threads, 64 Ki elements or 16 positions each, beside up to 16 Ki
+// of a channel with its padding. Groups of one channel are added up from such a copy of rows, no
+// larger than the tile. The gradient of the weights is also summed there in up to 8 parts of their
+// size, however many images there are. The gradient of the input may take a copy of the weights.
+// f16 and bf16 take float copies of their operands as well. A GPU copies nothing; its gradient of
+// the weights takes up to 4 MiB (8 for f64).
 namespace cpu {
 KernelFunction conv2d, conv2d_weight_gradient;
 KernelFunction conv_transpose2d;  // and conv2d_input_gradient, which has no bias

@@ -29,7 +29,8 @@ struct ConvCut {
   std::int64_t positions, tiles;  // positions of a tile, tiles in a plane
   std::int64_t segments = 1;      // parts of the images, summed separately
   std::int64_t pieces, slots;
-  std::int64_t tile;  // its elements
+  std::int64_t tile;           // its elements
+  std::int64_t padded_at = 0;  // where it has room for a padded channel; 0: none
 
   // `each` is the number of images or segments; pieces are also by group, and by tile or block.
   ConvCut(const ConvLayout& of, std::int64_t block, std::int64_t each, bool by_tile) noexcept
@@ -52,6 +53,21 @@ struct ConvCut {
 
   std::int64_t rows(const ConvLayout& of) const noexcept { return channels * of.taps(); }
 
+  // Cuts a channel with its padding, of which a tile is gathered.
+  DepthwiseCut padded(const ConvLayout& of) const noexcept {
+    const std::int64_t width = std::max<std::int64_t>(1, of.out_width);
+    return {of, false, std::min(of.out_height, positions / width + 2)};
+  }
+  ConvCut with_padding(const ConvLayout& of) const noexcept {
+    constexpr std::int64_t kMost = 16 * 1024;
+    ConvCut cut = *this;
+    const std::int64_t elements = of.is_pointwise() ? 0 : padded(of).elements;
+    if (elements == 0 || elements > kMost) return cut;
+    cut.padded_at = tile + kBlock<float>;
+    cut.tile = cut.padded_at + elements;
+    return cut;
+  }
+
   // Groups of one channel: by planes and tiles.
   static ConvCut depthwise(const ConvLayout& of, bool gradient) noexcept {
     const DepthwiseCut rows(of, gradient);
@@ -67,7 +83,7 @@ struct ConvCut {
     // Enough positions that a product is not about packing the weights.
     const std::int64_t least = std::min(kManyPositions, std::max<std::int64_t>(1, of.places()));
     const std::int64_t most = std::max<std::int64_t>(1, kTileElements / (least * of.taps()));
-    return {of, evenly(of.channels, most), of.images, true};
+    return ConvCut(of, evenly(of.channels, most), of.images, true).with_padding(of);
   }
   static ConvCut input_gradient(const ConvLayout& of) noexcept {
     if (DepthwiseCut::suits(of, true)) return depthwise(of, true);
@@ -76,14 +92,16 @@ struct ConvCut {
     return {of, std::max(block, divide_up(64, of.taps())), of.images, false};
   }
   static ConvCut weight_gradient(const ConvLayout& of) noexcept {
-    const std::int64_t block = divide_up(128, of.taps());
+    // Kernels for AVX-512 lose a third where the columns are no multiple of a vector.
+    const std::int64_t block = round_up(divide_up(128, of.taps()), 16);
     const std::int64_t blocks =
         std::max<std::int64_t>(1, of.groups * divide_up(of.channels, block));
     const std::int64_t segments = std::clamp<std::int64_t>(
         of.images, 1, std::max<std::int64_t>(1, divide_up(kPieces, blocks)));
     ConvCut cut{of, block, segments, false};
     cut.segments = segments;
-    if (DepthwiseCut::suits(of, false)) cut.tile = DepthwiseCut(of, false).all_elements();
+    if (!DepthwiseCut::suits(of, false)) return cut.with_padding(of);
+    cut.tile = DepthwiseCut(of, false).all_elements();
     return cut;
   }
 };
@@ -106,13 +124,13 @@ struct Tiles {
 struct ConvMemory {
   Carver carver;
   Tiles tiles;
-  std::int32_t* taps;  // for groups of one channel
+  std::int32_t* taps;  // for DepthwiseTaps
   void* parts;         // sums of the weight gradient; null: summed in place
 
   ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element)
       : carver(workspace),
         tiles(carver, cut.slots, cut.tile, element),
-        taps(carver.take<std::int32_t>(of.channels == 1 ? 2 * of.taps() : 0)),
+        taps(carver.take<std::int32_t>(of.is_pointwise() ? 0 : 2 * of.taps())),
         parts(carver.take_bytes(
             cut.segments == 1
                 ? 0
@@ -150,8 +168,8 @@ void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, s
   }
 }
 
-// `all`: the elements behind x, of all planes. A short run is copied as a whole block; the next
-// ones write over what is too much.
+// `all`: the elements behind x, of all planes. Runs are written in whole blocks; the next ones
+// write over what is too much.
 template <class T>
 void gather(const ConvLayout& of, const T* x, std::int64_t all, std::int64_t channels,
             std::int64_t first, std::int64_t last, T* tile) {
@@ -159,21 +177,40 @@ void gather(const ConvLayout& of, const T* x, std::int64_t all, std::int64_t cha
   for_runs(of, channels, first, last,
            [=](std::int64_t at, std::int64_t pixel, std::int64_t before, std::int64_t count,
                std::int64_t after) {
-             T* to = tile + at;
-             for (std::int64_t i = 0; i < before; ++i) *to++ = T{};
-             const T* const from = count > 0 ? x + pixel : x;  // which an empty image does not have
-             if (step == 1 && count > 0 && count <= kBlock<T> && pixel + kBlock<T> <= all) {
-               store(to, load(from));
-             } else if (step == 1) {
-               std::copy_n(from, count, to);
-             } else if (step == 2) {  // in vectors
-               for (std::int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
-             } else {
-               for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
-             }
-             to += count;
-             for (std::int64_t i = 0; i < after; ++i) to[i] = T{};
+             T* const to = tile + at;
+             clear(to, before);
+             if (count > 0) copy_apart(x + pixel, all - pixel, step, count, to + before);
+             clear(to + before + count, after);
            });
+}
+
+// gather(), from a copy of each channel with its padding: a tap is then the same at all positions.
+template <class T>
+void gather_padded(const ConvLayout& of, const DepthwiseCut& cut, const DepthwiseTaps& taps,
+                   const T* x, std::int64_t channels, std::int64_t first, std::int64_t last,
+                   T* tile, T* padded) {
+  for (std::int64_t channel = 0; channel < channels; ++channel) {
+    copy_padded(cut, x + channel * of.pixels(), first / of.out_width, padded);
+    for (std::int64_t tap = 0; tap < of.taps(); ++tap) {
+      const T* row = padded + taps.offset(tap);
+      std::int64_t column = first % of.out_width;
+      for (std::int64_t left = last - first; left > 0; row += cut.width, column = 0) {
+        const std::int64_t count = std::min(of.out_width - column, left);
+        for (std::int64_t j = 0; j < count; j += kBlock<T>) store(tile + j, load(row + column + j));
+        tile += count;
+        left -= count;
+      }
+    }
+  }
+}
+
+// Whichever of them the cut has room for.
+template <class T>
+void gather(const ConvLayout& of, const ConvCut& cut, const DepthwiseCut& padded,
+            const DepthwiseTaps& taps, const T* x, std::int64_t all, std::int64_t channels,
+            std::int64_t first, std::int64_t last, T* tile) {
+  if (cut.padded_at == 0) return gather(of, x, all, channels, first, last, tile);
+  gather_padded(of, padded, taps, x, channels, first, last, tile, tile + cut.padded_at);
 }
 
 template <class T>
@@ -207,6 +244,81 @@ MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcep
   return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).carver.bytes()};
 }
 
+// With a stride of 1 the gradient of the input is a convolution of dy with the weights turned
+// round. Where that has pieces enough, it is faster than adding up tiles.
+ConvLayout turned(ConvLayout of) noexcept {
+  std::swap(of.channels, of.filters);
+  std::swap(of.height, of.out_height);
+  std::swap(of.width, of.out_width);
+  of.padding[0] = (of.kernel_height - 1) * of.dilation[0] - of.padding[0];
+  of.padding[1] = (of.kernel_width - 1) * of.dilation[1] - of.padding[1];
+  return of;
+}
+bool is_turned(const ConvLayout& of) noexcept {
+  const ConvLayout dx = turned(of);
+  return of.stride[0] == 1 && of.stride[1] == 1 && of.taps() > 1 && dx.padding[0] >= 0 &&
+         dx.padding[1] >= 0 && of.channels >= 16 && of.filters > 0 &&
+         ConvCut::forward(dx).pieces >= kPieces;
+}
+
+// Turns the weights round: from [filters, channels, taps] of each group to [channels, filters,
+// taps], the last tap first.
+template <class T>
+void turn(const ConvLayout& of, const T* from, T* to) {
+  for_items(of.groups * of.filters, rows_per_piece(of.depth()), [&](std::int64_t i) {
+    const std::int64_t filter = i % of.filters, group = i / of.filters;
+    for (std::int64_t c = 0; c < of.channels; ++c)
+      std::reverse_copy(from + (i * of.channels + c) * of.taps(),
+                        from + (i * of.channels + c + 1) * of.taps(),
+                        to + ((group * of.channels + c) * of.filters + filter) * of.taps());
+  });
+}
+
+MemoryNeeds needs_of_input_gradient(const ConvLayout& of, DType dtype) noexcept {
+  if (!is_turned(of)) return needs(of, ConvCut::input_gradient(of), dtype);
+  const ConvLayout dx = turned(of);
+  ConvMemory memory(nullptr, dx, ConvCut::forward(dx), size_of(dtype));
+  memory.carver.take_bytes(static_cast<std::size_t>(of.groups * of.filters * of.depth()) *
+                           size_of(dtype));
+  return {.workspace_bytes = memory.carver.bytes()};
+}
+
+// A piece is a tile: y = weights tile. `all`: x, of so many elements.
+template <class T>
+void convolve(const ConvLayout& of, const ConvCut& cut, const ConvMemory& memory, const T* all,
+              std::int64_t elements, const T* weights, const T* bias, T* out) {
+  const bool is_depthwise = DepthwiseCut::suits(of, false);
+  const DepthwiseCut rows = is_depthwise ? DepthwiseCut(of, false) : cut.padded(of);
+  const DepthwiseTaps taps(of, rows, false, of.is_pointwise() ? nullptr : memory.taps);
+  if (is_depthwise)
+    return for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
+      depthwise(of, rows, taps, all, weights, bias, piece, memory.tiles.at<T>(slot), out);
+    });
+  for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
+    const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
+    const std::int64_t first = piece % cut.tiles * cut.positions;
+    const std::int64_t columns = std::min(cut.positions, of.places() - first);
+    const T* x = all + plane * of.channels * of.pixels();
+    T* y = out + plane * of.filters * of.places() + first;
+    const Factor<T> kernels{weights + group * of.filters * of.depth(), of.depth()};
+    for (std::int64_t channel = 0; channel < std::max<std::int64_t>(1, of.channels);
+         channel += cut.channels) {
+      const std::int64_t channels = std::min(cut.channels, of.channels - channel);
+      Factor<T> pixels{x + first, of.places()};
+      if (!of.is_pointwise()) {
+        T* tile = memory.tiles.at<T>(slot);
+        const T* const from = x + channel * of.pixels();
+        gather(of, cut, rows, taps, from, all + elements - from, channels, first, first + columns,
+               tile);
+        pixels = {tile, columns};
+      }
+      multiply<T>(of.filters, columns, channels * of.taps(), kernels.at(0, channel * of.taps()),
+                  pixels, y, of.places(), channel > 0);
+    }
+    if (bias != nullptr) add_bias(bias + group * of.filters, of.filters, columns, y, of.places());
+  });
+}
+
 }  // namespace
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
@@ -225,7 +337,7 @@ MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
   for (std::int64_t images = std::min(of.images, kSlots); images > 0; --images) {
     ConvLayout part = of;
     part.images = images;
-    const MemoryNeeds its = needs(part, ConvCut::input_gradient(part), query.outputs[0].dtype);
+    const MemoryNeeds its = needs_of_input_gradient(part, query.outputs[0].dtype);
     most.workspace_bytes = std::max(most.workspace_bytes, its.workspace_bytes);
   }
   return most;
@@ -236,7 +348,6 @@ MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
   return needs(of, ConvCut::weight_gradient(of), query.outputs[0].dtype);
 }
 
-// A piece is a tile: y = weights tile.
 Status conv2d(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   if (out.elements() == 0) return {};
@@ -245,38 +356,9 @@ Status conv2d(const KernelContext& context) {
   const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
   return for_wide(out.spec.dtype, [&]<class T>(T) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
-    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
-    const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
-    if (DepthwiseCut::suits(of, false)) {
-      const DepthwiseCut rows(of, false);
-      const DepthwiseTaps taps(of, rows, false, memory.taps);
-      return for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
-        depthwise(of, rows, taps, all, weights, bias, piece, memory.tiles.at<T>(slot), out.as<T>());
-      });
-    }
-    for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
-      const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
-      const std::int64_t first = piece % cut.tiles * cut.positions;
-      const std::int64_t columns = std::min(cut.positions, of.places() - first);
-      const T* x = all + plane * of.channels * of.pixels();
-      T* y = out.as<T>() + plane * of.filters * of.places() + first;
-      const Factor<T> kernels{weights + group * of.filters * of.depth(), of.depth()};
-      for (std::int64_t channel = 0; channel < std::max<std::int64_t>(1, of.channels);
-           channel += cut.channels) {
-        const std::int64_t channels = std::min(cut.channels, of.channels - channel);
-        Factor<T> pixels{x + first, of.places()};
-        if (!of.is_pointwise()) {
-          T* tile = memory.tiles.at<T>(slot);
-          const T* const from = x + channel * of.pixels();
-          gather(of, from, all + context.inputs[0].elements() - from, channels, first,
-                 first + columns, tile);
-          pixels = {tile, columns};
-        }
-        multiply<T>(of.filters, columns, channels * of.taps(), kernels.at(0, channel * of.taps()),
-                    pixels, y, of.places(), channel > 0);
-      }
-      if (bias != nullptr) add_bias(bias + group * of.filters, of.filters, columns, y, of.places());
-    });
+    convolve(of, cut, memory, context.inputs[0].as<const T>(), context.inputs[0].elements(),
+             context.inputs[1].as<const T>(), has_bias ? context.inputs[2].as<const T>() : nullptr,
+             out.as<T>());
   });
 }
 
@@ -287,11 +369,20 @@ Status conv_transpose2d(const KernelContext& context) {
   const auto& attributes = context.attribute<ConvAttributes>();
   const ConvLayout of(out.spec.shape, context.inputs[1].spec.shape, context.inputs[0].spec.shape,
                       attributes);
-  const ConvCut cut = ConvCut::input_gradient(of);
   return for_wide(out.spec.dtype, [&]<class T>(T) {
-    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
+    if (is_turned(of)) {
+      const ConvLayout convolution = turned(of);
+      const ConvCut cut = ConvCut::forward(convolution);
+      ConvMemory memory(context.workspace, convolution, cut, sizeof(T));
+      T* const turned_weights = memory.carver.take<T>(of.groups * of.filters * of.depth());
+      turn(of, weights, turned_weights);
+      return convolve(convolution, cut, memory, all, context.inputs[0].elements(),
+                      static_cast<const T*>(turned_weights), bias, out.as<T>());
+    }
+    const ConvCut cut = ConvCut::input_gradient(of);
+    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     if (DepthwiseCut::suits(of, true)) {
       const DepthwiseCut rows(of, true);
       const DepthwiseTaps taps(of, rows, true, memory.taps);
@@ -339,8 +430,8 @@ Status conv2d_weight_gradient(const KernelContext& context) {
     const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
     T* sums = cut.segments == 1 ? out.as<T>() : static_cast<T*>(memory.parts);
     const bool is_depthwise = DepthwiseCut::suits(of, false);
-    const DepthwiseCut rows(of, false);
-    const DepthwiseTaps taps(of, rows, false, is_depthwise ? memory.taps : nullptr);
+    const DepthwiseCut rows = is_depthwise ? DepthwiseCut(of, false) : cut.padded(of);
+    const DepthwiseTaps taps(of, rows, false, of.is_pointwise() ? nullptr : memory.taps);
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t block = piece % cut.blocks, group = piece / cut.blocks % of.groups;
       const std::int64_t segment = piece / cut.blocks / of.groups;
@@ -363,8 +454,8 @@ Status conv2d_weight_gradient(const KernelContext& context) {
           Factor<T> pixels{x + first, of.places(), true};
           if (!of.is_pointwise()) {
             T* tile = memory.tiles.at<T>(slot);
-            gather(of, x, all + context.inputs[0].elements() - x, channels, first, first + columns,
-                   tile);
+            gather(of, cut, rows, taps, x, all + context.inputs[0].elements() - x, channels, first,
+                   first + columns, tile);
             pixels = {tile, columns, true};
           }
           multiply<T>(of.filters, channels * of.taps(), columns,

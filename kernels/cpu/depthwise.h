@@ -26,13 +26,14 @@ struct DepthwiseCut {
   std::int64_t elements, results;  // of a tile's pixels, and of one kind of its results
 
   // `gradient`: of the input, where dy is read and the positions are pixels of x, a stride apart.
-  DepthwiseCut(const ConvLayout& of, bool gradient) noexcept
+  // `at_once`: the rows of a tile, as many as fit unless given.
+  DepthwiseCut(const ConvLayout& of, bool gradient, std::int64_t at_once = 0) noexcept
       : side{side_of(of, 0, gradient), side_of(of, 1, gradient)},
         width(side[1].positions + side[1].extra) {
     const std::int64_t kinds = side[0].results * side[1].results, phases = phases_of_pixels();
     const std::int64_t fit = kTileElements / std::max<std::int64_t>(1, width);
-    rows = std::clamp<std::int64_t>((fit - phases * side[0].extra) / (phases + kinds), 1,
-                                    std::max<std::int64_t>(1, side[0].positions));
+    if (at_once == 0) at_once = (fit - phases * side[0].extra) / (phases + kinds);
+    rows = std::clamp<std::int64_t>(at_once, 1, std::max<std::int64_t>(1, side[0].positions));
     tiles = divide_up(side[0].positions, rows);
     elements = phases * plane() + width + kBlock<float>;
     results = rows * width + kBlock<float>;
@@ -105,6 +106,9 @@ class DepthwiseTaps {
         ends_[++kinds_] = end_;
       }
   }
+
+  // The distance of a tap; of a convolution, whose results are of one kind.
+  std::int64_t offset(std::int64_t tap) const noexcept { return offsets_[tap]; }
 
   // to[i, j] = start, and with accumulate what it is, + the sum over a kind's taps of weight times
   // the tile's element at that distance. Whole blocks are written; the next rows write over what is
@@ -207,12 +211,12 @@ Vector<T> every_second(const T* from, std::integer_sequence<int, I...>) noexcept
   return __builtin_shufflevector(at(0), at(kLanes<T>), (2 * I)...);
 }
 
-// Copies `count` pixels, a step of 1 or 2 apart, to neighbouring places, in whole blocks where
+// Copies `count` pixels, a step apart, to neighbouring places, in whole blocks where
 // there are `readable` ones from the first on.
 template <class T>
 void copy_apart(const T* from, std::int64_t readable, std::int64_t step, std::int64_t count,
                 T* to) noexcept {
-  if (step * round_up(count, kBlock<T>) > readable)
+  if (step > 2 || step * round_up(count, kBlock<T>) > readable)
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[step * i];
   else if (step == 1)
     for (std::int64_t i = 0; i < count; i += kBlock<T>) store(to + i, load(from + i));
