@@ -63,7 +63,7 @@ def steps(result):
     lines += [
         f"  bound: products {products * 1e3:.2f} + Adam's bytes {stream * 1e3:.2f} ms; fastest "
         f"product {bound['fastest_operations_per_second'] / 1e9:.0f} GFLOP/s",
-        f"  PyTorch's other Adams: {', '.join(others)} ms; "
+        f"  PyTorch's others: {', '.join(others)} ms; "
         f"losses within {result['largest_loss_difference']:.0e}",
     ]
     if not result["quiet"]:

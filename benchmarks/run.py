@@ -19,6 +19,7 @@ from micro import dispatch
 from steps import inputs, race
 from steps.worker import Failed
 
+MODELS = ["mlp", "lstm", "gpt", "resnet"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -28,7 +29,7 @@ def arguments():
     )
     parts = ["micro", "growth", "fragmentation", "steps"]
     parser.add_argument("--only", choices=parts, help="one of the parts")
-    parser.add_argument("--models", nargs="+", choices=["mlp", "lstm"], default=["mlp", "lstm"])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15, help="runs of each worker")
     parser.add_argument("--seconds", type=float, default=0.3, help="a run's length")

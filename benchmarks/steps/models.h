@@ -5,16 +5,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/tensor_files.h"
 #include "ebb/core/files/safetensors.h"
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/models/attention.h"
+#include "ebb/models/conv.h"
+#include "ebb/models/embedding.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/models/mlp.h"
+#include "ebb/models/norm.h"
 
 namespace ebb::benchmarks {
 
@@ -27,8 +36,12 @@ class InputFile {
   const std::string& path() const noexcept { return path_; }
   bool has(const std::string& name) const { return file_.find(name) != nullptr; }
   const Shape& shape(const std::string& name) const { return find(name).spec.shape; }
-  // Dtype of the weights, and of the batches except class indices.
-  DType dtype() const { return find("x").spec.dtype; }
+  // Dtype of the weights, and of the batches except indices.
+  DType dtype() const {
+    for (const auto& entry : file_.entries())
+      if (is_floating(entry.spec.dtype)) return entry.spec.dtype;
+    throw FileError("there are no weights");
+  }
   std::vector<Tensor> batches(const std::string& name, const Device& device) const {
     const std::int64_t count = shape(name)[0];
     const Tensor all = load_safetensors(path_).at(name);
@@ -126,6 +139,139 @@ inline Model make_lstm(const InputFile& input) {
     model.products.push_back({all_h, all_dg, kWeightGradient});
   }
   model.add_layer(h, 1, true);
+  return model;
+}
+
+struct GptBlock {
+  models::LayerNorm norm_1, norm_2;
+  models::MultiHeadAttention attention;
+  models::Dense fc, proj;
+
+  GptBlock(const Parameters& p, std::int64_t features, std::int64_t heads)
+      : norm_1(p.scope("norm_1"), features),
+        norm_2(p.scope("norm_2"), features),
+        attention(p.scope("attention"), features, {.heads = heads, .fused_qkv = true}),
+        fc(p.scope("fc"), features, 4 * features, Activation::gelu_tanh),
+        proj(p.scope("proj"), 4 * features, features) {}
+  Tensor operator()(const Tensor& x) const {
+    const Tensor attended = x + attention(norm_1(x), {.causal = true});
+    return attended + proj(fc(norm_2(attended)));
+  }
+};
+
+struct Gpt {
+  models::Embedding token, position;
+  std::vector<GptBlock> blocks;
+  models::LayerNorm norm;
+
+  Gpt(const Parameters& p, std::int64_t vocabulary, std::int64_t length, std::int64_t features,
+      std::int64_t heads, std::int64_t layers)
+      : token(p.scope("token"), vocabulary, features),
+        position(p.scope("position"), length, features),
+        norm(p.scope("norm"), features) {
+    for (std::int64_t i = 0; i < layers; ++i)
+      blocks.emplace_back(p.scope("block." + std::to_string(i)), features, heads);
+  }
+  Tensor operator()(const Tensor& tokens) const {
+    Tensor x = token(tokens) + position.weight();
+    for (const GptBlock& block : blocks) x = block(x);
+    return matmul(norm(x), token.weight(), {.transpose_b = true});
+  }
+};
+
+// Softmax cross-entropy of each next token, for x [batch, length].
+inline Model make_gpt(const InputFile& input) {
+  const Shape &x = input.shape("x"), &table = input.shape("token.weight");
+  const std::int64_t heads = input.shape("heads")[0], features = table[1], length = x[2];
+  std::int64_t layers = 0;
+  while (input.has("block." + std::to_string(layers) + ".fc.weight")) ++layers;
+  Model model{.build = [=, vocabulary = table[0]](const Parameters& parameters) {
+    return [gpt = Gpt(parameters, vocabulary, length, features, heads, layers)](const Tensor& x,
+                                                                                const Tensor& y) {
+      const Tensor scores = gpt(x);
+      return softmax_cross_entropy(reshape(scores, {-1, scores.shape().dim(2)}), reshape(y, {-1}));
+    };
+  }};
+  const std::int64_t rows = x[1] * length;
+  const std::size_t h = model.operand(rows, features), wide = model.operand(rows, 4 * features),
+                    q = model.operand(length, features / heads), p = model.operand(length, length);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    model.add_layer(h, 3 * features, true);
+    model.add_layer(h, features, true);
+    model.add_layer(h, 4 * features, true);
+    model.add_layer(wide, features, true);
+    // Scores and values forward, and the four gradients.
+    model.products.push_back({q, q, kDataGradient, 2 * heads * x[1]});
+    model.products.push_back({p, q, kPlain, 4 * heads * x[1]});
+  }
+  model.add_layer(h, table[0], true);
+  return model;
+}
+
+// A convolution that keeps the size but for its stride, and its norm.
+struct NormedConv {
+  models::Conv2d conv;
+  models::BatchNorm norm;
+
+  NormedConv(const Parameters& p, std::int64_t in, std::int64_t out, std::int64_t kernel,
+             std::int64_t stride)
+      : conv(p.scope("conv"), in, out,
+             {.kernel = kernel, .stride = stride, .padding = kernel / 2, .bias = false}),
+        norm(p.scope("norm"), out) {}
+  Tensor operator()(const Tensor& x) const { return norm(conv(x), Phase::training); }
+};
+
+struct Residual {
+  NormedConv first, second;
+  std::optional<NormedConv> shortcut;
+
+  Residual(const Parameters& p, std::int64_t in, std::int64_t out)
+      : first(p.scope("first"), in, out, 3, in == out ? 1 : 2),
+        second(p.scope("second"), out, out, 3, 1) {
+    if (in != out) shortcut.emplace(p.scope("shortcut"), in, out, 1, 2);
+  }
+  Tensor operator()(const Tensor& x) const {
+    return relu(second(relu(first(x))) + (shortcut ? (*shortcut)(x) : x));
+  }
+};
+
+// Softmax cross-entropy of ten classes, for images x [batch, 3, side, side].
+inline Model make_resnet(const InputFile& input) {
+  struct ResNet {
+    NormedConv stem;
+    std::vector<Residual> blocks;
+    models::Dense head;
+  };
+  std::vector<std::int64_t> widths = {input.shape("stem.conv.weight")[0]};
+  const auto name = [](std::size_t i) { return "block." + std::to_string(i); };
+  while (input.has(name(widths.size() - 1) + ".first.conv.weight"))
+    widths.push_back(input.shape(name(widths.size() - 1) + ".first.conv.weight")[0]);
+  Model model{.build = [=](const Parameters& parameters) {
+    ResNet net{{parameters.scope("stem"), 3, widths[0], 3, 1},
+               {},
+               {parameters.scope("head"), widths.back(), 10}};
+    for (std::size_t i = 0; i + 1 < widths.size(); ++i)
+      net.blocks.emplace_back(parameters.scope(name(i)), widths[i], widths[i + 1]);
+    return [net = std::move(net)](const Tensor& x, const Tensor& y) {
+      Tensor at = relu(net.stem(x));
+      for (const Residual& block : net.blocks) at = block(at);
+      return softmax_cross_entropy(net.head(mean(at, {.axes = {2, 3}})), y);
+    };
+  }};
+  // A convolution as a product: a row for each output pixel.
+  const auto add = [&](std::int64_t pixels, std::int64_t in, std::int64_t out,
+                       std::int64_t kernel) {
+    model.add_layer(model.operand(pixels, in * kernel * kernel), out, in != 3);
+  };
+  std::int64_t pixels = input.shape("x")[1] * input.shape("x")[3] * input.shape("x")[4];
+  add(pixels, 3, widths[0], 3);
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
+    const bool halves = widths[i] != widths[i + 1];
+    if (halves) pixels /= 4;
+    add(pixels, widths[i], widths[i + 1], 3);
+    add(pixels, widths[i + 1], widths[i + 1], 3);
+    if (halves) add(pixels, widths[i], widths[i + 1], 1);
+  }
   return model;
 }
 

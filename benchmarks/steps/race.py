@@ -3,7 +3,13 @@
 from steps import inputs, worker
 
 EBB = {"ebb graph": "graph", "ebb eager": "eager"}
-PEER = {"PyTorch default": "default", "PyTorch foreach": "foreach", "PyTorch fused": "fused"}
+PEER = {
+    "PyTorch default": "default",
+    "PyTorch foreach": "foreach",
+    "PyTorch fused": "fused",
+    "PyTorch compiled": "compile",
+}
+OPTIONAL = {"PyTorch compiled"}  # needs a C++ compiler
 BOUND = {"products": "products", "fastest": "fastest", "stream": "stream"}
 
 
@@ -16,7 +22,8 @@ def commands(model, threads, build, weights):
 
 def check_losses(workers):
     """The largest relative difference from PyTorch in the first ten steps."""
-    losses, _ = worker.first_losses({name: workers[name] for name in EBB | PEER})
+    trained = {name: one for name, one in workers.items() if name not in BOUND}
+    losses, _ = worker.first_losses(trained)
     expected = losses["PyTorch default"]
     worst = 0
     for name, values in losses.items():
@@ -31,19 +38,20 @@ def check_losses(workers):
 
 def race(model, threads, build, weights, rounds, seconds):
     """One configuration: everything measured, as a dictionary."""
-    workers, _ = worker.start(commands(model, threads, build, weights))
+    workers, lost = worker.start(commands(model, threads, build, weights), OPTIONAL)
     try:
         difference = check_losses(workers)
         gemm = "oneDNN" if workers["ebb graph"].has_loaded("libdnnl") else "Eigen"
         for name, one in workers.items():
             one.choose_steps(seconds if name not in BOUND else seconds / 3)
         disturbed, others = worker.take_turns(workers, rounds)
-        memory = {name: workers[name].ask("memory") for name in EBB | PEER}
+        trained = [name for name in EBB | PEER if name in workers]
+        memory = {name: workers[name].ask("memory") for name in trained}
         operations = {name: workers[name].ask("operations") for name in ("products", "fastest")}
     finally:
         worker.close(workers)
 
-    peer = min(PEER, key=lambda name: workers[name].median())
+    peer = min(set(PEER) & set(trained), key=lambda name: workers[name].median())
     rate = operations["fastest"] / workers["fastest"].median()
     products, stream = workers["products"].median(), workers["stream"].median()
     result = {
@@ -51,6 +59,7 @@ def race(model, threads, build, weights, rounds, seconds):
         "threads": threads,
         "largest_loss_difference": difference,
         "peer": peer,
+        "left_out": lost,
         "ebb_products_by": gemm,
         "rounds_repeated": disturbed,
         "processors_others_took": others,
@@ -63,7 +72,7 @@ def race(model, threads, build, weights, rounds, seconds):
         },
         "workers": {},
     }
-    for name in EBB | PEER:
+    for name in trained:
         one = workers[name]
         ratios = [b / a for a, b in zip(one.seconds, workers[peer].seconds)]
         result["workers"][name] = {

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -35,6 +36,9 @@ namespace {
 using namespace ebb;
 using namespace ebb::benchmarks;
 
+const std::map<std::string, Model (*)(const InputFile&)> kModels = {
+    {"mlp", make_mlp}, {"lstm", make_lstm}, {"gpt", make_gpt}, {"resnet", make_resnet}};
+
 struct Options {
   std::string model = "mlp", mode, weights;
   std::string device = "cpu", precision = "f32";
@@ -52,7 +56,7 @@ std::unique_ptr<Worker> make_worker(const Options& options, Model& model) {
                                       options.precision == "bf16" ? DType::bf16 : DType::f32);
   }
   const InputFile input(options.weights);
-  model = options.model == "mlp" ? make_mlp(input) : make_lstm(input);
+  model = kModels.at(options.model)(input);
   if (options.mode == "graph") return std::make_unique<GraphTraining>(model, input, device);
   if (options.mode == "eager") return std::make_unique<EagerTraining>(model, input, device);
   if (options.mode == "products") return std::make_unique<Products>(model, device, input.dtype());
@@ -103,7 +107,7 @@ int main(int argc, char** argv) {
         throw CLI::Success();
       },
       "lists what products are computed in");
-  app.add_option("--model", options.model)->check(CLI::IsMember({"mlp", "lstm"}));
+  app.add_option("--model", options.model)->check(CLI::IsMember(kModels));
   app.add_option("--mode", options.mode)->required()->check(CLI::IsMember(modes));
   app.add_option("--device", options.device, "cpu, cuda or cuda:1");
   app.add_option("--precision", options.precision)->check(CLI::IsMember(precisions));

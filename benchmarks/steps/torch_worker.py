@@ -68,6 +68,94 @@ def lstm(weights):
     return Forecaster(weights), torch.nn.functional.mse_loss
 
 
+def norm(weights, name):
+    layer = torch.nn.LayerNorm(len(weights[f"{name}.scale"]))
+    fill(layer.weight, weights[f"{name}.scale"])
+    return layer
+
+
+class Gpt(torch.nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.token = torch.nn.Embedding.from_pretrained(weights["token.weight"].clone(), False)
+        self.position = torch.nn.Embedding.from_pretrained(
+            weights["position.weight"].clone(), False
+        )
+        self.heads = len(weights["heads"])
+        names = ["norm_1", "attention.qkv", "attention.output", "norm_2", "fc", "proj"]
+        self.blocks = torch.nn.ModuleList()
+        while f"block.{len(self.blocks)}.norm_1.scale" in weights:
+            parts = [f"block.{len(self.blocks)}.{name}" for name in names]
+            self.blocks.append(
+                torch.nn.ModuleList(
+                    norm(weights, part) if "norm" in part else dense(weights, part)
+                    for part in parts
+                )
+            )
+        self.norm = norm(weights, "norm")
+
+    def attend(self, x, qkv):
+        heads = [
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in qkv(x).chunk(3, dim=-1)
+        ]
+        attended = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        return attended.transpose(1, 2).flatten(-2)
+
+    def forward(self, tokens):
+        x = self.token(tokens) + self.position.weight
+        for norm_1, qkv, output, norm_2, fc, proj in self.blocks:
+            x = x + output(self.attend(norm_1(x), qkv))
+            x = x + proj(torch.nn.functional.gelu(fc(norm_2(x)), approximate="tanh"))
+        return self.norm(x) @ self.token.weight.t()
+
+
+def gpt(weights):
+    def loss(scores, y):
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), y.flatten())
+
+    return Gpt(weights), loss
+
+
+def conv(weights, name, stride=1):
+    values = weights[f"{name}.conv.weight"]
+    n_out, n_in, kernel, _ = values.shape
+    layer = torch.nn.Conv2d(n_in, n_out, kernel, stride, kernel // 2, bias=False)
+    fill(layer.weight, values)
+    return torch.nn.Sequential(layer, torch.nn.BatchNorm2d(n_out))
+
+
+class Residual(torch.nn.Module):
+    def __init__(self, weights, name):
+        super().__init__()
+        stride = 2 if f"{name}.shortcut.conv.weight" in weights else 1
+        self.first = conv(weights, f"{name}.first", stride)
+        self.second = conv(weights, f"{name}.second")
+        self.shortcut = conv(weights, f"{name}.shortcut", 2) if stride == 2 else torch.nn.Identity()
+
+    def forward(self, x):
+        return torch.relu(self.second(torch.relu(self.first(x))) + self.shortcut(x))
+
+
+class ResNet(torch.nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.stem = conv(weights, "stem")
+        self.blocks = torch.nn.Sequential()
+        while f"block.{len(self.blocks)}.first.conv.weight" in weights:
+            self.blocks.append(Residual(weights, f"block.{len(self.blocks)}"))
+        self.head = dense(weights, "head")
+
+    def forward(self, x):
+        return self.head(self.blocks(torch.relu(self.stem(x))).mean(dim=(2, 3)))
+
+
+def resnet(weights):
+    return ResNet(weights), torch.nn.functional.cross_entropy
+
+
+KINDS = {"mlp": mlp, "lstm": lstm, "gpt": gpt, "resnet": resnet}
+
+
 def trace(step, activity):
     """The events of one step, as PyTorch's profiler exports them."""
     with torch.profiler.profile(activities=[activity], profile_memory=True) as profile:
@@ -102,8 +190,8 @@ class Training(Worker):
         super().__init__(device)
         self.batches = [(x.to(device), y.to(device)) for x, y in zip(weights["x"], weights["y"])]
         self.data_bytes = sum(x.nbytes + y.nbytes for x, y in self.batches)
-        self.model, criterion = {"mlp": mlp, "lstm": lstm}[kind](weights)
-        self.model.to(device, weights["x"].dtype)
+        self.model, criterion = KINDS[kind](weights)
+        self.model.to(device, next(t.dtype for t in weights.values() if t.is_floating_point()))
         self.loss = lambda x, y: criterion(self.model(x), y)
         trained = [p for p in self.model.parameters() if p.requires_grad]
         self.adam = torch.optim.Adam(trained, lr=1e-4, **adam)
@@ -254,7 +342,7 @@ MODES = [*ADAM, "graph", "compile", *BOUNDS]
 
 def arguments():
     parser = argparse.ArgumentParser(description="Makes training steps in PyTorch.")
-    parser.add_argument("--model", choices=["mlp", "lstm"])
+    parser.add_argument("--model", choices=KINDS)
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--device", default="cpu", type=torch.device)
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
