@@ -44,6 +44,8 @@ struct Profile {
   /// Whether cuDNN may compute LSTMs, and bf16 LSTMs.
   bool has_cudnn = false;
   bool has_cudnn_bf16 = false;
+  /// Whether chains of pointwise operators run as one kernel; CUDA compiles it by NVRTC.
+  bool fuses = true;
   /// Estimates by which a plan chooses what to compute again; only their ratios matter. Measured by
   /// `benchmark_budget --constants` on two quiet cores of an EPYC with AVX-512.
   std::int64_t products_per_us = 240'000;  ///< multiply-adds of large f32 products

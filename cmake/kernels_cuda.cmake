@@ -60,6 +60,38 @@ else()
   message(STATUS "ebb: built without CUDA (EBB_CUDA=OFF)")
 endif()
 
+# The headers that NVRTC reads, as a source of the part (kernels/cuda/plans/fused_text.h). Those of the standard library
+# are one text of ours.
+function(ebb_embed_headers file)
+  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/kernels/functors/*.h)
+  list(APPEND headers core/base/dtype.h core/base/half.h core/base/host_device.h core/kernels/convert.h
+       kernels/cuda/fused_kernel.h kernels/cuda/pack.h kernels/cuda/runtime/nvrtc_std.inc)
+  foreach(header IN LISTS headers)
+    file(READ ${header} text)
+    string(APPEND names "    \"ebb/${header}\",\n")
+    string(APPEND texts "    R\"ebb(${text})ebb\",\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+  endforeach()
+  foreach(header IN ITEMS bit cmath cstddef cstdint cstring cuda_runtime.h limits numbers type_traits)
+    string(APPEND names "    \"${header}\",\n")
+    string(APPEND texts "    R\"(#include \"ebb/kernels/cuda/runtime/nvrtc_std.inc\")\",\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "// Made by kernels_cuda.cmake.
+#include \"ebb/kernels/cuda/plans/fused_text.h\"
+
+namespace ebb::cuda {
+
+const char* const kHeaderNames[] = {
+${names}};
+const char* const kHeaderTexts[] = {
+${texts}};
+const int kHeaderCount = sizeof(kHeaderNames) / sizeof(*kHeaderNames);
+
+}  // namespace ebb::cuda
+")
+endfunction()
+ebb_embed_headers(${PROJECT_BINARY_DIR}/kernels_cuda/headers.cpp)
+
 # Sources of the part: ebb's files that see CUDA, and copies of the few others that they need. nvcc spends most of its
 # time on headers, so three kernels' sources are compiled as one. (UNITY_BUILD supports CUDA from CMake 3.31 on.)
 function(ebb_cuda_sources result)
@@ -68,7 +100,7 @@ function(ebb_cuda_sources result)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cpp ${root}/kernels/cuda/runtime/*.cu
                                               ${root}/allocator/cuda/*.cpp)
   list(REMOVE_ITEM sources ${root}/kernels/cuda/loader/load.cpp)
-  list(APPEND sources ${root}/core/base/error.cpp ${root}/core/base/shape.cpp ${root}/core/kernels/kernel.cpp)
+  list(APPEND sources ${PROJECT_BINARY_DIR}/kernels_cuda/headers.cpp ${root}/core/base/error.cpp ${root}/core/base/shape.cpp ${root}/core/kernels/kernel.cpp)
   if(EBB_UNITY_BUILD)
     while(kernels)
       list(SUBLIST kernels 0 3 group)

@@ -16,6 +16,7 @@
 #include "ebb/allocator/limit.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/tensor/tensor.h"
+#include "ebb/graph/passes.h"
 #include "ebb/graph/session.h"
 
 namespace ebb {
@@ -33,9 +34,7 @@ struct CompileOptions {
   // one by one.
   std::vector<std::size_t> batch = {};
   std::size_t max_plans = 16;  // shapes kept; the least recently used goes first
-  // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
-  // node runs as written, and results equal eager's bit for bit.
-  bool passes = true;
+  Passes passes = {};    // that plans take; false: none, and results equal eager's bit for bit
   bool details = false;  // whether plan() has its steps and buffers (memory::PlanOptions)
 };
 

@@ -4,9 +4,11 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/fused.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/passes.h"
@@ -110,6 +112,10 @@ class Emitter {
       auto& to = details->steps.emplace_back();
       to.tag = tag(node.op->name, node.site);
       to.is_repeated = step.is_repeated;
+      if (const FusedChain* const chain = chain_of(node)) {
+        for (const FusedStep& link : chain->steps) to.chain.push_back(link.name);
+        if (chain->sum) to.chain.push_back(chain->sum->mean ? "mean" : "sum");
+      }
       if (step.workspace != kNone) to.workspace = step.workspace;
       for (std::uint32_t i = 0; i < step.inputs + step.outputs; ++i) {
         const Location& location = program_.values[step.first_value + i].location;
@@ -148,6 +154,38 @@ class Emitter {
   Program program_;
 };
 
+// The steps of a draft that has its shapes, and their schedule.
+Schedule make_written(Draft& draft, Passes passes) {
+  passes.merge = false;
+  make_steps(draft, passes);
+  return best_schedule(draft, passes);
+}
+
+// Merges nodes and fuses steps, each unless the plan takes more bytes then.
+Schedule make_improved(Draft& draft, const Draft& whole, const Passes& passes) {
+  const bool is_merged = make_steps(draft, passes);
+  Schedule schedule = best_schedule(draft, passes);
+  const auto keep_if = [&](Draft&& other, Schedule&& of_other, bool is_better) {
+    if (!is_better) return;
+    draft = std::move(other);
+    schedule = std::move(of_other);
+  };
+  const auto bytes = [](const Schedule& of) { return of.layout.total_bytes; };
+  if (is_merged) {
+    Draft written = whole;
+    Schedule of_written = make_written(written, passes);
+    const bool is_better = bytes(of_written) < bytes(schedule);
+    keep_if(std::move(written), std::move(of_written), is_better);
+  }
+  if (Draft fused = draft; passes.fuse && fuse(fused)) {
+    add_dependencies(fused);
+    Schedule of_fused = best_schedule(fused, passes);
+    const bool is_better = bytes(of_fused) <= bytes(schedule);
+    keep_if(std::move(fused), std::move(of_fused), is_better);
+  }
+  return schedule;
+}
+
 [[noreturn]] void refuse_budget(const char* what, std::size_t budget, std::size_t held,
                                 bool slots_on_host, std::size_t least, const std::string& why) {
   using memory::format_bytes;
@@ -178,10 +216,10 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
   Draft draft = prune(graph, runtime, fetches, options.what, options.effects);
   infer(draft, shapes);
   const bool is_bounded = options.budget || options.least;
-  const Draft whole = is_bounded ? draft : Draft();
-  make_steps(draft, options.passes);
-  draft.slots_on_host = options.variables && options.variables->slots_on_host();
-  Schedule schedule = best_schedule(draft, options.passes);
+  const Draft whole = is_bounded || options.passes.merge ? draft : Draft();
+  Schedule schedule = make_improved(draft, whole, options.passes);
+  const bool on_host = options.variables && options.variables->slots_on_host();
+  draft.slots_on_host = on_host;
   if (!is_bounded) return Emitter(draft, schedule).emit(options.details);
   const auto held_by = [&](const Draft& of) {
     return options.variables
@@ -193,21 +231,32 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
   };
   const std::size_t before = reserved();
   const std::size_t budget = options.least ? 0 : *options.budget;
-  const memory::Work work = work_of(draft);
+  memory::Work work = work_of(draft);
   std::int64_t micro_batches = 1, batch = 0;
   if (before > budget) {
+    const Draft improved = std::exchange(draft, whole);  // more can be done with single steps
+    const Schedule of_improved = schedule;
+    schedule = make_written(draft, options.passes);
+    draft.slots_on_host = on_host;
+    work = work_of(draft);
     Rows rows;
-    if (options.passes) {
+    if (options.passes.share) {
       rows = find_rows(whole, options.batch);
       batch = rows.count;
       micro_batches = fit_budget(whole, rows, draft, schedule, budget, held_by);
     }
+    if (reserved() > before) {
+      draft = improved;
+      schedule = of_improved;
+      work = work_of(draft);
+      micro_batches = 1;
+    }
     const std::size_t least = reserved();
     if (least > budget && !options.least)
       refuse_budget(options.what, budget, held_by(draft), draft.slots_on_host, least,
-                    !options.passes  ? "; with passes off nothing is made to fit"
-                    : rows.can_cut() ? ""
-                                     : "; micro-batches are not possible: " + rows.reason());
+                    !options.passes.share ? "; with passes off nothing is made to fit"
+                    : rows.can_cut()      ? ""
+                                          : "; micro-batches are not possible: " + rows.reason());
   }
   Program program = Emitter(draft, schedule).emit(options.details);
   memory::Plan& plan = program.plan;

@@ -9,6 +9,7 @@
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
+#include "ebb/graph/passes.h"
 
 namespace ebb::detail {
 
@@ -90,7 +91,7 @@ struct Program {
 };
 
 struct ProgramOptions {
-  bool passes = true;                      // run the passes that only improve
+  Passes passes = {};
   const char* what = "run";                // name of the call in messages
   bool details = false;                    // of the plan
   std::optional<std::size_t> budget = {};  // bytes reserved by the session's pool

@@ -14,6 +14,7 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/parameters/torch_weights.h"
 #include "ebb/graph/graph.h"
+#include "ebb/graph/passes.h"
 
 namespace ebb {
 
@@ -55,9 +56,7 @@ struct SessionOptions {
   // and nothing has changed.
   std::optional<memory::Limit> budget = {};
   std::size_t max_plans = 16;  // plans kept; the least recently used goes first
-  // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
-  // node runs as written and each result has memory of its own.
-  bool passes = true;
+  Passes passes = {};  // that plans take; false: none
   // Seed of the session's draws: the same seed repeats a session. By default each session takes a
   // key of its own from the generator of the thread that makes it (set_seed).
   std::optional<Seed> seed = {};

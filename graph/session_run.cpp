@@ -109,7 +109,12 @@ bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
 
 std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     const Tensors& fetches, const Feeding& feeding, std::vector<Shape> shapes) {
+  Passes passes = options.passes;
   PlanKey key;
+  if (looks_for_nan()) {  // then each operator has to run by itself
+    passes.fuse = false;
+    key.push_back(std::numeric_limits<std::int64_t>::min());
+  }
   for (const Tensor& fetch : fetches) {
     if (!graph.state().owns(fetch))
       detail::refuse("run", "a fetch is not a tensor of this graph: " + fetch.to_string());
@@ -135,7 +140,7 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program =
       detail::make_program(graph.state(), fetches, fed, device.runtime(),
-                           {.passes = options.passes, .budget = budget, .variables = &variables});
+                           {.passes = passes, .budget = budget, .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});
@@ -228,8 +233,8 @@ Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feedin
                                    std::shared_ptr<CachedProgram>& plan) {
   detail::refuse_while_tracing("run", detail::entry());
   InlineVector<const Tensor*, 8> values;
-  bool same =
-      plan != nullptr && plan->graph_size == graph.state().nodes().size() && keeps_to_budget(*plan);
+  bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size() &&
+              keeps_to_budget(*plan) && !looks_for_nan();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
     detail::require_value(feeding.placeholders[i], value);

@@ -23,7 +23,8 @@ std::string describe(const memory::Profile& profile) {
          (!profile.cuts ? "for each block"
                         : (profile.grows ? "in pages of " : "in segments of whole ") +
                               memory::format_bytes(profile.page_bytes)) +
-         (profile.has_cudnn ? ", with cuDNN" : ", without cuDNN");
+         (profile.has_cudnn ? ", with cuDNN" : ", without cuDNN") +
+         (profile.fuses ? "" : ", without NVRTC: pointwise operators run one by one");
 }
 
 // A kind of GPU that can be simulated: the properties that its memory rules depend on.

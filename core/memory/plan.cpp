@@ -31,6 +31,14 @@ std::string names_of(const std::vector<PlanDetails::Operand>& operands) {
   return text;
 }
 
+// "multiply", or "fused multiply, add, tanh".
+std::string name_of(const PlanDetails::Step& step) {
+  std::string text = step.tag.operator_name;
+  for (std::size_t i = 0; i < step.chain.size(); ++i)
+    text += std::string(i == 0 ? " " : ", ") + step.chain[i];
+  return text;
+}
+
 std::vector<std::size_t> alive_bytes(const PlanDetails& details) {
   std::vector<std::size_t> alive(details.steps.size(), 0);  // changes, by wrapping arithmetic
   for (const PlanDetails::Buffer& buffer : details.buffers) {
@@ -52,8 +60,8 @@ std::string Plan::describe(CallSite site) const {
   for (std::size_t s = 0; s < of.steps.size(); ++s) {
     const PlanDetails::Step& step = of.steps[s];
     text << s << "  " << figure(alive[s]) << "  " << (step.is_repeated ? "again: " : "")
-         << names_of(step.writes) << (step.writes.empty() ? "" : " = ") << step.tag.operator_name
-         << "(" << names_of(step.reads) << ")";
+         << names_of(step.writes) << (step.writes.empty() ? "" : " = ") << name_of(step) << "("
+         << names_of(step.reads) << ")";
     if (step.workspace != PlanDetails::kNowhere) text << " [b" << step.workspace << "]";
     text << ebb::detail::at(step.tag) << "\n";
   }
@@ -77,8 +85,8 @@ void Plan::write_graphviz(const std::string& path, CallSite site) const {
   for (std::size_t s = 0; s < of.steps.size(); ++s) {
     const PlanDetails::Step& step = of.steps[s];
     text << "  s" << s << " [label="
-         << quoted(std::to_string(s) + " " + step.tag.operator_name + ebb::detail::at(step.tag) +
-                   "\n" + figure(alive[s]) + " alive")
+         << quoted(std::to_string(s) + " " + name_of(step) + ebb::detail::at(step.tag) + "\n" +
+                   figure(alive[s]) + " alive")
          << (step.is_repeated ? ", style=filled, fillcolor=lightyellow" : "") << "];\n";
     if (s > 0) text << "  s" << s - 1 << " -> s" << s << " [style=invis];\n";
     for (const PlanDetails::Operand& read : step.reads) {

@@ -43,6 +43,7 @@ struct PlanDetails {
   };
   struct Step {
     Tag tag;
+    std::vector<const char*> chain = {};  // operators that run as this one step, if it is "fused"
     bool is_repeated = false;
     std::vector<Operand> reads, writes;
     std::size_t workspace = kNowhere;  // buffer
@@ -70,7 +71,8 @@ struct Plan {
                                       // rest, due to placement, is temporary
   std::size_t captured_bytes = 0;     // of tensors captured from the program, compiled steps'
                                       // parameters among them: the device's, not in peak_bytes
-  std::size_t nodes = 0;              // nodes that run, the repeated ones included
+  std::size_t nodes = 0;              // nodes that run, the repeated ones included, and each one
+                                      // of a chain that runs as one step
   Work work = {};                     // of one run, the extra work included
   // Choices made for a budget. Results are the same bit for bit, but for sums over rows of a step
   // in micro-batches.

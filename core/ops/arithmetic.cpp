@@ -1,5 +1,7 @@
 #include "ebb/core/ops/arithmetic.h"
 
+#include <cmath>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/ops/pointwise_rules.h"
@@ -64,6 +66,18 @@ static void infer_division(Inference& inference) {
         "divides f32, f64, f16 or bf16 (cast() converts, floor_divide() divides integers)");
 }
 
+// x op n, and n op x where that is the same, are x for this n, bit for bit.
+template <int n>
+static constexpr BinaryOpDef with_neutral(BinaryOpDef ops, bool on_both_sides = false) {
+  const auto is_neutral = [](const MemoryQuery& query) {
+    const double number = query.attribute<NumberOperand>().value;
+    return number == n && !std::signbit(number);  // x - -0 is 0 for -0
+  };
+  ops.number_right.is_identity = is_neutral;
+  if (on_both_sides) ops.number_left.is_identity = is_neutral;
+  return ops;
+}
+
 static constexpr detail::GradientRule kPassesOn = {.gradient = detail::passes_on};
 static constexpr detail::GradientRule kTimesNumber = {
     .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }};
@@ -76,14 +90,14 @@ constinit const BinaryOpDef add_op =
                                          .number_right = kPassesOn,
                                          .number_left = kPassesOn});
 
-constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
+constinit const BinaryOpDef subtract_op = with_neutral<0>(binary_number<functors::Subtract>(
     "subtract",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
        return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
                g.wants(1) ? -sum_like(g.take_dy(), g.x(1)) : Tensor()};
      }},
      .number_right = kPassesOn,
-     .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
+     .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}}));
 
 // A mask is cast to the dtype of the other operand.
 static std::optional<DType> masked_dtype(DType a, DType b) {
@@ -93,19 +107,21 @@ static std::optional<DType> masked_dtype(DType a, DType b) {
 }
 
 // Each factor's gradient reads the other factor.
-constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
-    "multiply",
-    {.tensors = {.gradient = [](Gradient g) -> Tensors {
-                   return for_both(
-                       g, [&](Operand dy) { return dy * g.take_x(1); },
-                       [&](Operand dy) { return dy * g.take_x(0); });
-                 },
-                 .keeps_input = detail::other_factor},
-     .number_right = kTimesNumber,
-     .number_left = kTimesNumber},
-    detail::infer_numbers, masked_dtype);
+constinit const BinaryOpDef multiply_op =
+    with_neutral<1>(binary_number<functors::Multiply>(
+                        "multiply",
+                        {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                                       return for_both(
+                                           g, [&](Operand dy) { return dy * g.take_x(1); },
+                                           [&](Operand dy) { return dy * g.take_x(0); });
+                                     },
+                                     .keeps_input = detail::other_factor},
+                         .number_right = kTimesNumber,
+                         .number_left = kTimesNumber},
+                        detail::infer_numbers, masked_dtype),
+                    true);
 
-constinit const BinaryOpDef divide_op = binary<functors::Divide>(
+constinit const BinaryOpDef divide_op = with_neutral<1>(binary<functors::Divide>(
     "divide",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
                    Tensor quotient = g.take_dy() / g.take_x(1), da, db;
@@ -120,7 +136,7 @@ constinit const BinaryOpDef divide_op = binary<functors::Divide>(
                        return {g.take_dy() * (-number(g) / g.x(0)) / g.x(0)};
                      },
                      .keeps = input(0)}},
-    infer_division, infer_division);
+    infer_division, infer_division));
 
 constinit const OpDef negate_op = unary_number<functors::Negate>(
     "negate", {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }});

@@ -39,6 +39,7 @@ constexpr OpDef made(const char* name, void (*infer)(Inference&)) {
   return {.name = name,
           .infer = infer,
           .gradient = detail::no_gradient,
+          .pointwise = true,
           .cpu = {cpu::compare},
           .cuda = {cuda::compare}};
 }

@@ -40,6 +40,7 @@ constinit const OpDef cast_op{.name = "cast",
                                     is_floating(from) && is_floating(g.node().outputs[0].dtype);
                                 return {flows ? cast(g.take_dy(), from) : Tensor()};
                               },
+                              .pointwise = true,
                               .cpu = {cpu::cast},
                               .cuda = {cuda::cast}};
 

@@ -119,6 +119,7 @@ Tensor Tensor::to(const Device& device, CallSite site) const& {
 constinit const OpDef full_op{
     .name = "full",
     .infer = [](Inference& inference) { inference.attribute<FullAttributes>().output(inference); },
+    .pointwise = true,
     .cpu = {cpu::fill},
     .cuda = {cuda::fill}};
 
@@ -138,6 +139,7 @@ constinit const OpDef fill_like_op{.name = "fill_like",
                                    .infer = detail::output_like_first,
                                    .gradient = detail::no_gradient,
                                    .shape_only = bit(0),
+                                   .pointwise = true,
                                    .cpu = {cpu::fill},
                                    .cuda = {cuda::fill}};
 

@@ -80,6 +80,7 @@ constexpr OpDef unary(const char* name, const GradientRule& rule) {
           .keeps_input = rule.keeps_input,
           .keeps_output = rule.keeps_output,
           .takes_over = bit(0),
+          .pointwise = true,
           .cpu = {cpu::map<F>},
           .cuda = {cuda::map<F>}};
 }

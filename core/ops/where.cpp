@@ -46,6 +46,7 @@ constexpr OpDef choice(const char* name, void (*infer)(Inference&), Tensors (*gr
           .keeps = input(0),
           .takes_over = takes_over,
           .stops_gradient = bit(0),
+          .pointwise = true,
           .cpu = {cpu::where},
           .cuda = {cuda::where}};
 }

@@ -109,6 +109,9 @@ struct OpDef {
   bool selects = false;
   // Output 0 is input 0 on another device. No kernel runs.
   bool moves = false;
+  // An element of the output depends on the elements of the inputs in its place alone, as they
+  // broadcast, and kernels need no memory: a graph may compute it together with others (fused.h).
+  bool pointwise = false;
   // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.
   bool (*is_identity)(const MemoryQuery&) = nullptr;
   // Multiply-adds of an application, from its shapes: the estimate by which plans choose what to

@@ -65,8 +65,10 @@ struct Cut {
 
   Cut(const Draft& whole, const Rows& rows, std::int64_t micro_batches)
       : count(micro_batches), draft(cut(whole, rows, micro_batches)) {
-    make_steps(draft, true);
-    schedule = best_schedule(draft, true);
+    Passes passes;
+    passes.merge = false;
+    make_steps(draft, passes);
+    schedule = best_schedule(draft, passes);
     nanoseconds = nanoseconds_of(draft);
   }
   std::size_t bytes() const noexcept { return schedule.layout.total_bytes; }
@@ -95,20 +97,22 @@ std::optional<Cut> fewest_that_fit(const Draft& whole, const Rows& rows, std::in
 
 }  // namespace
 
-void make_steps(Draft& draft, bool simplifies) {
-  if (simplifies) simplify(draft);
+bool make_steps(Draft& draft, const Passes& passes) {
+  if (passes.identities) simplify(draft);
+  const bool merged = passes.merge && merge(draft);
   resolve(draft);
   add_dependencies(draft);
+  return merged;
 }
 
-Schedule best_schedule(const Draft& draft, bool passes) {
+Schedule best_schedule(const Draft& draft, const Passes& passes) {
   const auto scheduled = [&](Schedule schedule) {
-    find_lifetimes(draft, schedule, passes);
+    find_lifetimes(draft, schedule, passes.share);
     assign_offsets(schedule);
     return schedule;
   };
   Schedule as_written = scheduled(order(draft, false));
-  if (!passes) return as_written;
+  if (!passes.share) return as_written;
   Schedule early = order(draft, true);
   if (early.order == as_written.order) return as_written;
   early = scheduled(std::move(early));

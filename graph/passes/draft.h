@@ -21,6 +21,7 @@ struct DraftNode {
   Index first_output = 0;  // into Draft::specs and Draft::values
   bool runs = false;       // if not, only its shape is wanted
   bool is_input = false;   // simplify: output 0 is input 0, nothing runs
+  Index same_as = kNone;   // merge: an earlier node, whose outputs these are; nothing runs
   Index feed = kNone;      // infer: of a placeholder, into Draft::feeds
   IndexSet read = {};      // outputs whose values are read
 };
@@ -139,6 +140,11 @@ struct Draft {
     return {operands.data() + step.first_operand + step.inputs, step.outputs};
   }
 };
+
+// Whether a value may take over the memory of the other.
+inline bool are_alike(const Spec& a, const Spec& b) {
+  return a.dtype == b.dtype && a.bytes() == b.bytes();
+}
 
 // A candidate for running a draft: an order of its steps, and the memory layout that follows.
 struct Schedule {

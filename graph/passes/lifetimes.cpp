@@ -119,8 +119,8 @@ class Lifetimes {
     return true;
   }
 
-  // Lets output 0 live in the memory of an input of equal size. A partial view and a broadcast
-  // input do not qualify.
+  // Lets output 0 live in the memory of an input of equal dtype and size. A partial view and a
+  // broadcast input do not qualify.
   void take_over(const DraftStep& step, std::size_t now) {
     const OpDef& op = *step.node->op;
     if (op.takes_over.empty() || !op.updates.empty()) return;
@@ -129,7 +129,7 @@ class Lifetimes {
     for (std::size_t j = 0; j < step.inputs; ++j) {
       const DraftOperand& input = draft_.inputs_of(step)[j];
       if (!op.takes_over.has(j) || !is_last_read(step, j, now)) continue;
-      if (draft_.specs[input.spec].bytes() != draft_.specs[output.spec].bytes()) continue;
+      if (!are_alike(draft_.specs[input.spec], draft_.specs[output.spec])) continue;
       const Index owner = schedule_.owners[input.value.memory];
       schedule_.lives[owner].last = schedule_.lives[output.value.memory].last;
       if (schedule_.categories[owner] == Category::temporary)

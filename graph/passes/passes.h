@@ -5,6 +5,10 @@
 #include "ebb/core/memory/plan.h"
 #include "ebb/graph/passes/draft.h"
 
+namespace ebb {
+struct FusedChain;  // core/kernels/fused.h
+}
+
 namespace ebb::detail {
 
 struct Rows;
@@ -22,11 +26,24 @@ Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetc
 // placeholder that is not fed, and the shape rules' errors.
 void infer(Draft& draft, const FedShapes& shapes);
 
+// Marks outputs in memory that this run updates in place.
+std::vector<bool> written_outputs(const Draft& draft);
+
 // Improves: finds nodes that change nothing with these shapes.
 void simplify(Draft& draft);
 
+// Improves: finds nodes that compute what an earlier node does. Returns whether there are such.
+bool merge(Draft& draft);
+
 // Gives every value a memory, and makes steps of the nodes that compute.
 void resolve(Draft& draft);
+
+// Improves: makes one step of pointwise steps whose results only the others read. Returns whether
+// there are such.
+bool fuse(Draft& draft);
+
+// The chain that a step of fuse() runs; null for any other step.
+const FusedChain* chain_of(const Node& node) noexcept;
 
 // Makes the edges. A step waits for the producers of its inputs. An update waits for all reads of
 // versions that it overwrites, and readers of a version for the update that made it. Stateful
@@ -55,11 +72,12 @@ void find_lifetimes(const Draft& draft, Schedule& schedule, bool share);
 void assign_offsets(Schedule& schedule);
 
 // Makes the steps of a draft that has its shapes, by the passes before.
-void make_steps(Draft& draft, bool simplifies);
+// Returns whether it merged any.
+bool make_steps(Draft& draft, const Passes& passes);
 
 // Schedules twice: as written, and with each update as early as possible. Keeps the schedule with
 // fewer bytes.
-Schedule best_schedule(const Draft& draft, bool passes);
+Schedule best_schedule(const Draft& draft, const Passes& passes);
 
 // Makes a draft and its schedule keep to a budget, in as little time as it can find: changes the
 // order of steps or, if that does not suffice, repeats steps that compute values again, moves

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/fused.h"
 #include "ebb/graph/passes/offload.h"
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/timeline.h"
@@ -88,7 +89,8 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
     plan.moved_bytes += draft.memories[move.memory].bytes;
   }
   for (const DraftStep& step : draft.steps) {
-    plan.nodes += !is_move(*step.node);
+    const FusedChain* const chain = chain_of(*step.node);
+    plan.nodes += chain ? chain->steps.size() + chain->sum.has_value() : !is_move(*step.node);
     plan.repeated_nodes += step.repeats != kNone;
   }
 

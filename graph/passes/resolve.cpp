@@ -44,6 +44,10 @@ class Resolver {
     } else if (node.op->view || item.is_input) {
       value = draft_.values[draft_.output_of(node.inputs[0])];
       if (node.op->view) value.offset += node.op->view(query_of(item));
+    } else if (item.same_as != kNone) {
+      for (Index k = 0; k < node.outputs.size(); ++k)
+        draft_.values[item.first_output + k] =
+            draft_.values[draft_.nodes[item.same_as].first_output + k];
     } else {
       add_step(item);
     }

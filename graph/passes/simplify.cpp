@@ -2,33 +2,30 @@
 
 namespace ebb::detail {
 
-// Marks outputs in memory that this run updates in place.
-static std::vector<bool> written_outputs(const Draft& draft) {
+std::vector<bool> written_outputs(const Draft& draft) {
   std::vector<bool> written(draft.specs.size(), false);
   for (const DraftNode& item : draft.nodes) {
-    if (!item.runs) continue;
-    if (item.node->op->updates.empty()) continue;
+    if (!item.runs || item.node->op->updates.empty()) continue;
     for (std::size_t i = 0; i < item.node->inputs.size(); ++i) {
       if (!item.node->op->updates.has(i)) continue;
       const Root root = root_of(item.node->inputs[i]);
       written[draft.at(*root.node).first_output + root.output] = true;
     }
   }
+  for (const DraftNode& item : draft.nodes)
+    if (item.node->root)  // a view, an update, a captured tensor that shares memory
+      written[item.first_output] =
+          written[draft.at(*item.node->root).first_output + item.node->root_output];
   return written;
 }
 
 // To the program, a result that equals its input has memory of its own. The input may stand for it
 // only while nothing writes to either.
 void simplify(Draft& draft) {
-  std::vector<bool> written = written_outputs(draft);
+  const std::vector<bool> written = written_outputs(draft);
   for (DraftNode& item : draft.nodes) {
     const Node& node = *item.node;
-    if (node.root) {  // a view, an update, a captured tensor that shares memory
-      const DraftNode& root = draft.at(*node.root);
-      written[item.first_output] = written[root.first_output + node.root_output];
-      continue;
-    }
-    if (!item.runs || !node.op->is_identity) continue;
+    if (!item.runs || node.root || !node.op->is_identity) continue;
     const Index input = draft.output_of(node.inputs[0]);
     if (written[item.first_output] || written[input]) continue;
     const Specs in = draft.input_specs(node);

@@ -94,10 +94,11 @@ class Builder {
     const DraftOperand* output = from.outputs ? &draft_.outputs_of(from)[0] : nullptr;
     const bool has_output = output && output->value.memory != kNone && op.updates.empty() &&
                             draft_.memories[output->value.memory].fetch == kNone;
-    timeline_.reads.push_back({.value = value,
-                               .is_passed_on = is_whole && has_output && op.takes_over.has(j) &&
-                                               draft_.specs[output->spec].bytes() == bytes,
-                               .is_destroyed = is_whole && op.destroys.has(j)});
+    timeline_.reads.push_back(
+        {.value = value,
+         .is_passed_on = is_whole && has_output && op.takes_over.has(j) &&
+                         are_alike(draft_.specs[input.spec], draft_.specs[output->spec]),
+         .is_destroyed = is_whole && op.destroys.has(j)});
     ++step.reads;
   }
 

@@ -9,35 +9,17 @@
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/merged_walk.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
+#include "ebb/kernels/cpu/sum_runs.h"
 
 namespace ebb::cpu {
 namespace {
 
-// Elements of a sum over everything that are worth a piece.
-constexpr std::int64_t kSumPiece = 64 * 1024;
-
 template <class T>
 void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void* workspace) {
   const auto result = [=](double total) { return static_cast<T>(total / divisor); };
-  if (merged.reduces_all()) {
-    double* partial = static_cast<double*>(workspace);
-    if (merged.inner <= kSumPiece) {
-      *out = result(add_contiguous(in, merged.inner));
-      return;
-    }
-    for_pieces(merged.inner, kSumPiece, [&](std::int64_t begin, std::int64_t end) {
-      partial[begin / kSumPiece] = add_contiguous(in + begin, end - begin);
-    });
-    double total = 0;
-    for (std::int64_t i = 0; i < divide_up(merged.inner, kSumPiece); ++i) total += partial[i];
-    *out = result(total);
-  } else if (merged.inner_reduced && merged.groups == 1 && merged.inner < kBlock<T>) {
-    const std::int64_t n = merged.inner;
-    for_pieces(merged.outer_kept, rows_per_piece(n), [=](std::int64_t begin, std::int64_t end) {
-      std::int64_t o = begin;
-      for (; o + 8 <= end; o += 8) add_short_rows<8>(in + o * n, n, out + o, result);
-      for (; o < end; ++o) add_short_rows<1>(in + o * n, n, out + o, result);
-    });
+  if (merged.inner_reduced && merged.groups <= 1) {
+    sum_runs(merged, out, divisor, workspace,
+             [=] { return [=](std::int64_t begin, std::int64_t) { return in + begin; }; });
   } else if (!merged.inner_reduced && merged.groups == 1 && divisor == 1) {
     column_sum(in, merged.outer_reduced, merged.inner, out, workspace);
   } else {
@@ -81,15 +63,15 @@ Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, v
   });
 }
 
-MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
+}  // namespace
+
+MemoryNeeds sum_memory_of(const Shape& shape, std::uint32_t axes) noexcept {
   const MergedAxes merged(shape, axes);
   if (shape.elements() > 0 && !merged.inner_reduced && merged.groups == 1)
     return {.workspace_bytes = column_sum_bytes(merged.outer_reduced, merged.inner)};
   if (merged.inner <= kSumPiece) return {};
   return needs_of_pieces(shape, axes, kSumPiece, sizeof(double));
 }
-
-}  // namespace
 
 Status sum(const KernelContext& context) {
   if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
@@ -104,11 +86,12 @@ Status sum_like(const KernelContext& context) {
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
   if (!is_floating(query.inputs[0].dtype)) return {};
-  return needs(query.inputs[0].shape, query.attribute<Reduction>().axes);
+  return sum_memory_of(query.inputs[0].shape, query.attribute<Reduction>().axes);
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
-  return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
+  return sum_memory_of(query.inputs[0].shape,
+                       axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 
 Status broadcast_like(const KernelContext& context) {

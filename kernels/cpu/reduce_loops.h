@@ -73,11 +73,11 @@ inline void add_rows(const T* in, std::int64_t rows, std::int64_t count, const O
   }
 }
 
-// The sum of the terms of count contiguous elements. Terms must not depend on the column.
+// `total` and the terms of count contiguous elements. Terms must not depend on the column.
 template <class T, class Term = Identity>
-inline double add_contiguous(const T* in, std::int64_t count, const Term& term = {}) noexcept {
+inline double add_contiguous(const T* in, std::int64_t count, const Term& term = {},
+                             double total = 0) noexcept {
   constexpr std::int64_t kStep = 4 * kBlock<T>;
-  double total = 0;
   std::int64_t i = 0;
   while (i + kStep <= count) {
     Block<T> sums[4];

@@ -8,6 +8,7 @@
 #include "ebb/core/memory/recording.h"
 #include "ebb/core/memory/summary.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/softmax.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
@@ -74,7 +75,7 @@ TEST_CASE("a snapshot of a session names its pool, and has the events of a recor
   const Device device = Device::simulated("cpu", 1_GiB);
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1});
-  const Tensor y = (x * 2) * (x + 1);
+  const Tensor y = softmax(x) * (x + 1);
   Session session(graph, {.device = device, .memory_limit = 1_MiB});
   memory::Recording recording(device);
   recording.mark("before");

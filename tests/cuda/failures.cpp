@@ -63,6 +63,21 @@ TEST_CASE("a full GPU refuses with the figures, and serves when there is room ag
   machine->set_capacity(std::size_t{4} << 30);
 }
 
+TEST_CASE(
+    "a chain that cannot be compiled is an error with the compiler's words, and may be later") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {4096}), y = exp(x * 0.5) - 1.75;
+  const Feeds fed = {{x, Tensor::zeros({4096}, DType::f32, device)}};
+  Session session(graph, {.device = device});
+  machine->inject(Fault::compile, 0, 6);
+  CHECK_THROWS_WITH(session.run(y, fed), Catch::Contains("[fused] a kernel cannot be compiled: "
+                                                         "fused.cu(1): error: as a test wants it"));
+  machine->inject(Fault::compile, 0, -1);
+  CHECK(session.run(y, fed).to_vector<float>() == Floats(4096, -0.75f));
+}
+
 TEST_CASE("updates of which a later launch fails are torn, those of the earlier ones as well") {
   const Machine machine;
   constexpr int kMany = 300;  // more than one launch takes

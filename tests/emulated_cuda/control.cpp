@@ -77,6 +77,7 @@ constexpr Control kControl = {
   if (!::dladdr(reinterpret_cast<const void*>(&name_libraries), &info) || !info.dli_fname) return;
   ::setenv("EBB_CUBLASLT_LIBRARY", info.dli_fname, 0);
   ::setenv("EBB_CUDNN_LIBRARY", info.dli_fname, 0);
+  ::setenv("EBB_NVRTC_LIBRARY", info.dli_fname, 0);
 }
 
 }  // namespace

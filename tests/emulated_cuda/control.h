@@ -22,8 +22,9 @@ enum class Fault : int {
   cudnn,              // cudnnRNN...
   create_cudnn,       // cudnnCreate
   execute,            //
+  compile,            // nvrtcCompileProgram
 };
-inline constexpr std::size_t kFaults = 14;
+inline constexpr std::size_t kFaults = 15;
 
 struct Statistics {
   std::uint64_t launches, graph_launches, library_calls;  // asked for

@@ -1,4 +1,4 @@
-"""Where cuBLASLt and cuDNN are that the loader does not find by itself.
+"""Where cuBLASLt, cuDNN and NVRTC are that the loader does not find by itself.
 
 They may have come with PyTorch, or lie in a toolkit that no one told the loader of.
 """
@@ -12,6 +12,7 @@ import sys
 WANTED = {
     "EBB_CUBLASLT_LIBRARY": ["libcublasLt.so.13", "libcublasLt.so.12"],
     "EBB_CUDNN_LIBRARY": ["libcudnn.so.9"],
+    "EBB_NVRTC_LIBRARY": ["libnvrtc.so.13", "libnvrtc.so.12"],
 }
 
 

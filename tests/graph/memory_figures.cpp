@@ -52,7 +52,7 @@ class Taken {
   static inline std::vector<memory::Block*> blocks_;
 };
 
-struct Model {
+struct MeasuredModel {
   Graph graph;
   Tensor x = graph.placeholder("x", DType::f32, {-1});
 };
@@ -96,7 +96,7 @@ TEST_CASE("the limit is the device's, and its capacity where there is none or a 
 }
 
 TEST_CASE("figures of a graph count its session: variables, arena, slots and fetches") {
-  Model m;
+  MeasuredModel m;
   Parameters parameters(m.graph);
   const Tensor w = parameters.declare("w", {1000}, initializers::constant(3));
   const Tensor y = sum(square(m.x * w) + square(w));
@@ -112,7 +112,7 @@ TEST_CASE("figures of a graph count its session: variables, arena, slots and fet
 }
 
 TEST_CASE("figures are read anew in each run, and of each node by itself") {
-  Model m;
+  MeasuredModel m;
   const Tensor first = memory::bytes_in_use(m.x), second = memory::bytes_in_use(m.x);
   const Tensor of_graph = memory::bytes_in_use(m.graph);
   CHECK(m.graph.size() == 4);
@@ -132,7 +132,7 @@ TEST_CASE("figures are read anew in each run, and of each node by itself") {
 
 TEST_CASE("figures are read after what they follow, in whatever order they are fetched") {
   const Taken taken;
-  Model m;
+  MeasuredModel m;
   const Tensor before = memory::bytes_in_use(m.x);
   const Tensor one = Taken::take(m.x);
   const Tensor between = memory::bytes_in_use(one);
@@ -151,7 +151,7 @@ TEST_CASE("figures are read after what they follow, in whatever order they are f
 }
 
 TEST_CASE("an update of state that a figure makes waits for what the figure follows") {
-  Model m;
+  MeasuredModel m;
   Parameters parameters(m.graph);
   const Tensor last = parameters.state("last", {}, initializers::zeros(), DType::i64);
   const Tensor y = square(m.x * 2);
@@ -168,7 +168,7 @@ TEST_CASE("an update of state that a figure makes waits for what the figure foll
 
 TEST_CASE("a session reads the figures of its own device") {
   const Device second = tests::make_second_device();
-  Model m;
+  MeasuredModel m;
   const Tensor figure = memory::bytes_in_use(m.x * 2);
   Session here(m.graph), there(m.graph, {.device = second});
   const Tensor fed = Tensor::zeros({10}, DType::f32, second);
@@ -196,7 +196,7 @@ TEST_CASE("while a graph traces, the figure of a device is a node of it: each ru
 
 TEST_CASE("on a simulated device figures take their bytes, as planned, and have no values") {
   const Device twin = Device::simulated("cpu", 1_GiB);
-  Model m;
+  MeasuredModel m;
   const Tensor figure = memory::bytes_in_use(m.x * 2);
   Session session(m.graph, {.device = twin});
   const Tensor fed = Tensor::zeros({1000}, DType::f32, twin);

@@ -154,7 +154,7 @@ TEST_CASE("rows are counted in the feeds of open length, and what is fetched tak
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 256});
   const Tensor scale = graph.placeholder("scale", DType::f32, {3, 256});
-  const Tensor y = square(x) + sum(scale), total = sum(y);
+  const Tensor y = softmax(x) + sum(scale), total = sum(y);
   for (const Device& device : small_devices())
     for (const bool fetches_rows : {true, false}) {
       CAPTURE(device.name(), fetches_rows);
@@ -195,7 +195,7 @@ TEST_CASE("where no number of rows is a way out, none is named", "[row12][host]"
     const Tensor many = Tensor::zeros({4096, 256}, DType::f32, device);
     const Tensor more = Tensor::zeros({8192, 256}, DType::f32, device);
     Session session(graph, {.device = device, .memory_limit = 1_MiB});
-    const Tensor of_both = sum(square(a)) + sum(square(b)), of_whole = sum(square(whole));
+    const Tensor of_both = sum(softmax(a)) + sum(softmax(b)), of_whole = sum(softmax(whole));
     CHECK(names_rows(message([&] { session.run(of_both, {{a, many}, {b, many}}); })));
     CHECK_FALSE(names_rows(message([&] { session.run(of_both, {{a, many}, {b, more}}); })));
     CHECK_FALSE(names_rows(message([&] { session.run(of_whole, {{whole, many}}); })));
@@ -209,7 +209,7 @@ TEST_CASE("where no number of rows is a way out, none is named", "[row12][host]"
 TEST_CASE("where one row fits and no second, the message says with 1 row", "[row12][host]") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 1 << 18});
-  const Tensor total = sum(square(x));
+  const Tensor total = sum(softmax(x));
   for (const Device& device : small_devices()) {
     Session session(graph, {.device = device, .memory_limit = 1_MiB + 64_KiB});
     CHECK(check_hint(

@@ -84,13 +84,36 @@ TEST_CASE("only updates of state are hurried, not those of intermediates") {
 TEST_CASE("simplify drops what changes nothing, unless something is written to either") {
   Small s;
   const Tensor same = sum_like(s.x * 2, s.x);
-  CHECK(in_order(s.draft({same * 1})) == Names{"multiply", "multiply"});
-  CHECK(in_order(s.draft({same * 1}, false)) == Names{"multiply", "sum_like", "multiply"});
+  CHECK(in_order(s.draft({same * 3})) == Names{"multiply", "multiply"});
+  CHECK(in_order(s.draft({same * 3}, false)) == Names{"multiply", "sum_like", "multiply"});
+  CHECK(in_order(s.draft({tanh(1 * (s.x * 1 / 1 - 0))})) == Names{"tanh"});
+  CHECK(in_order(s.draft({s.x + 0, s.x - -0.0})) == Names{"add", "subtract"});  // not of -0
   const Tensor row = sum_like(s.w, s.w.detach());
   const Tensor wide = sum(reshape(s.w, {2, 1}), {.axes = {1}, .keep = true});
   const Tensor up = assign(s.w, 3);
-  CHECK(in_order(s.draft({wide * 1})) == Names{"multiply"});
-  CHECK(in_order(s.draft({wide * 1, up})) == Names{"sum", "fill_like", "assign", "multiply"});
+  CHECK(in_order(s.draft({wide * 3})) == Names{"multiply"});
+  CHECK(in_order(s.draft({wide * 3, up})) == Names{"sum", "fill_like", "assign", "multiply"});
+}
+
+TEST_CASE("merge computes once what is written twice, unless a random, updated or later value") {
+  Small s;
+  const auto merged = [&](const Tensors& fetches) {
+    Draft made = prune(s.graph.state(), Device::cpu().runtime(), fetches);
+    infer(made, {{s.x, {3, 2}}});
+    merge(made);
+    resolve(made);
+    return made.steps.size();
+  };
+  const Tensor x = s.x, flat = reshape(x * 2, {-1}), other = reshape(x * 2, {-1});
+  CHECK(merged({tanh(flat) + tanh(other)}) == 3);  // of a product, a tanh and a sum
+  CHECK(merged({tanh(x * 2) + tanh(x * 3)}) == 5);
+  CHECK(merged({dropout(x, 0.5, Phase::training) + dropout(x, 0.5, Phase::training)}) >
+        3);  // each with draws of its own
+  const Tensor before = tanh(s.w), up = assign(s.w, 3), after = tanh(s.w);
+  CHECK(merged({before + after, up}) == 5);
+  const Tensor a = x * 5, b = x * 5;
+  add_assign(a, b);
+  CHECK(merged({a + b}) == 4);
 }
 
 TEST_CASE(

@@ -26,10 +26,10 @@ std::string code_of(const fs::path& file) {
 
 // Names that end in _op without being operators: nodes that nothing applies (leaves, variables),
 // moves between devices, a plan's moves to the host, and functions that make definitions.
-const Names kOthers = {"arg_extreme_op", "captured_op",  "extreme_op",  "leaf_op",
-                       "move_in_op",     "move_out_op",  "moved_op",    "placeholder_op",
-                       "position_op",    "recompute_op", "sort_op",     "to_op",
-                       "statistic_op",   "update_op",    "variable_op", "view_op"};
+const Names kOthers = {
+    "arg_extreme_op", "captured_op",  "extreme_op",     "fused_op",    "leaf_op",      "move_in_op",
+    "move_out_op",    "moved_op",     "placeholder_op", "position_op", "recompute_op", "sort_op",
+    "to_op",          "statistic_op", "update_op",      "variable_op", "view_op"};
 
 // Names in the lists of all operators and of the pointwise families. `operators` counts what they
 // stand for: a binary name counts three, since either operand may be a number.

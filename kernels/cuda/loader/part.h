@@ -8,6 +8,8 @@
 
 namespace ebb::cuda {
 
+struct FusedQuery;  // plans/fused_text.h
+
 // The CUDA that the part was compiled with and finds on this machine.
 struct Toolkit {
   int compiled_version = 0;  // 13000 for 13.0, as CUDA writes it; 0 without a part

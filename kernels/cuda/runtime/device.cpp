@@ -98,6 +98,7 @@ std::string read_profile(int number, memory::Profile& profile) {
   profile = memory::cuda_profile(major * 10 + minor, multiprocessors);
   profile.has_cudnn = !kLstm.is_second() && has_cudnn();
   profile.has_cudnn_bf16 = profile.has_cudnn && has_cudnn_bf16(profile.compute_capability);
+  profile.fuses = has_nvrtc(profile.compute_capability);
   if (profile.compute_capability >= kOldest) return "";
   return "its compute capability is " + capability_text(profile.compute_capability) +
          "; ebb needs " + capability_text(kOldest) + " or newer";

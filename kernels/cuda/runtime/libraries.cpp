@@ -2,14 +2,17 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
+#include <iterator>
 
 namespace ebb::cuda {
 namespace {
 
 [[maybe_unused]] constexpr const char* kCublasLt = "EBB_CUBLASLT_LIBRARY";
 [[maybe_unused]] constexpr const char* kCudnn = "EBB_CUDNN_LIBRARY";
+[[maybe_unused]] constexpr const char* kNvrtc = "EBB_NVRTC_LIBRARY";
 
 constinit const std::atomic<bool>* switch_of_tf32 = nullptr;
 
@@ -124,6 +127,31 @@ bool has_cudnn() noexcept { return false; }
 bool has_cudnn_bf16(int) noexcept { return false; }
 #endif
 
+#if EBB_HAS_NVRTC
+const Nvrtc* nvrtc() noexcept {
+  static Nvrtc table;
+  static const bool is_there = [] {
+    void* const library = open(kNvrtc, {"libnvrtc.so.13", "libnvrtc.so.12"});
+    bool is_whole = library != nullptr;
+    EBB_NVRTC_FUNCTIONS(EBB_FIND)
+    return is_whole;
+  }();
+  return is_there ? &table : nullptr;
+}
+
+bool has_nvrtc(int compute_capability) noexcept {
+  const Nvrtc* const library = nvrtc();
+  int known[64] = {}, count = 0;
+  if (!library || library->nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS ||
+      count > static_cast<int>(std::size(known)) ||
+      library->nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
+    return false;
+  return std::find(known, known + count, compute_capability) != known + count;
+}
+#else
+bool has_nvrtc(int) noexcept { return false; }
+#endif
+
 #undef EBB_FIND
 
 bool is_tf32_allowed() noexcept {
@@ -140,6 +168,9 @@ std::string library_problem() {
 #endif
 #if EBB_HAS_CUDNN
   if (chosen_file(kCudnn) && !cudnn()) return why_not(kCudnn);
+#endif
+#if EBB_HAS_NVRTC
+  if (chosen_file(kNvrtc) && !nvrtc()) return why_not(kNvrtc);
 #endif
   return "";
 }

@@ -1,5 +1,6 @@
-// cuBLASLt and cuDNN, loaded when they are first used: linking with them would add some 50 ms to a
-// program's start, and they may be missing. Handles are opened when they are first asked for.
+// cuBLASLt, cuDNN and NVRTC, loaded when they are first used: linking with them would add some 50
+// ms to a program's start, and they may be missing. Handles are opened when they are first asked
+// for.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -19,6 +20,14 @@
 #include <cudnn.h>
 #else
 #define EBB_HAS_CUDNN 0
+#endif
+
+// The runtime loads what NVRTC has made from CUDA 12.8 on.
+#if __has_include(<nvrtc.h>) && CUDART_VERSION >= 12080
+#define EBB_HAS_NVRTC 1
+#include <nvrtc.h>
+#else
+#define EBB_HAS_NVRTC 0
 #endif
 
 namespace ebb::cuda {
@@ -121,6 +130,31 @@ class CudnnHandle {
   cudnnHandle_t handle_ = nullptr;
 };
 #endif
+
+#if EBB_HAS_NVRTC
+#define EBB_NVRTC_FUNCTIONS(FUNCTION) \
+  FUNCTION(nvrtcGetNumSupportedArchs) \
+  FUNCTION(nvrtcGetSupportedArchs)    \
+  FUNCTION(nvrtcCreateProgram)        \
+  FUNCTION(nvrtcDestroyProgram)       \
+  FUNCTION(nvrtcCompileProgram)       \
+  FUNCTION(nvrtcGetCUBINSize)         \
+  FUNCTION(nvrtcGetCUBIN)             \
+  FUNCTION(nvrtcGetProgramLogSize)    \
+  FUNCTION(nvrtcGetProgramLog)
+
+struct Nvrtc {
+#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
+  EBB_NVRTC_FUNCTIONS(EBB_LIBRARY_MEMBER)
+#undef EBB_LIBRARY_MEMBER
+};
+
+// NVRTC's functions, likewise; the variable is EBB_NVRTC_LIBRARY.
+const Nvrtc* nvrtc() noexcept;
+#endif
+// Whether NVRTC compiles for such a GPU.
+bool has_nvrtc(int compute_capability) noexcept;
+
 bool has_cudnn() noexcept;
 // Whether cuDNN's LSTMs take bf16 on such a GPU: since 9.13, on GPUs that multiply bf16.
 bool has_cudnn_bf16(int compute_capability) noexcept;
@@ -130,7 +164,7 @@ bool is_tf32_allowed() noexcept;
 // Sets the address of the switch. Called before anything is prepared.
 void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept;
 
-// Empty, or why a file that one of the two variables names cannot be used.
+// Empty, or why a file that one of the variables names cannot be used.
 std::string library_problem();
 
 }  // namespace ebb::cuda

@@ -26,6 +26,7 @@ struct dim3 {
   ERROR(cudaErrorNoDevice, 100)                 \
   ERROR(cudaErrorInvalidDevice, 101)            \
   ERROR(cudaErrorNoKernelImageForDevice, 209)   \
+  ERROR(cudaErrorInvalidKernelImage, 200)       \
   ERROR(cudaErrorInvalidResourceHandle, 400)    \
   ERROR(cudaErrorIllegalState, 401)             \
   ERROR(cudaErrorNotReady, 600)                 \
@@ -50,6 +51,8 @@ typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef struct CUgraph_st* cudaGraph_t;
 typedef struct CUgraphExec_st* cudaGraphExec_t;
+typedef struct CUlib_st* cudaLibrary_t;
+typedef struct CUkern_st* cudaKernel_t;
 
 #define cudaStreamNonBlocking 0x01
 #define cudaEventDisableTiming 0x02
@@ -64,6 +67,9 @@ enum cudaMemcpyKind {
 };
 
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
+
+enum cudaJitOption {};
+enum cudaLibraryOption {};
 
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
@@ -135,6 +141,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption* options,
+                                void** values, unsigned count, cudaLibraryOption* library_options,
+                                void** library_values, unsigned library_count);
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name);
+cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
+                                void** arguments);
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
 }

@@ -1,0 +1,13 @@
+#include "ebb/core/ops/fused.h"
+
+#include "ebb/core/kernels/fused.h"
+
+namespace ebb {
+
+constinit const OpDef fused_op{.name = "fused",
+                               .infer = nullptr,
+                               .takes_over = kAll,
+                               .cpu = {cpu::fused, cpu::fused_memory},
+                               .cuda = {.run = cuda::fused, .prepare = cuda::fused_prepare}};
+
+}  // namespace ebb

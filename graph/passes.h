@@ -1,0 +1,18 @@
+#pragma once
+
+namespace ebb {
+
+// The passes that improve a plan. Each can be left out, for comparison: what a run computes stays
+// the same. `passes = false` leaves out all of them, so that every node runs as written and each
+// result has memory of its own.
+struct Passes {
+  constexpr Passes(bool all = true) noexcept  // NOLINT: implicit
+      : identities(all), merge(all), fuse(all), share(all) {}
+
+  bool identities;  // drop nodes that change nothing
+  bool merge;       // compute once what several nodes compute
+  bool fuse;   // compute chains of pointwise operators as one, without memory for values on the way
+  bool share;  // let outputs take over inputs, choose the order of updates, keep to a budget
+};
+
+}  // namespace ebb

@@ -1,0 +1,136 @@
+// Chains of pointwise operators that run as one step.
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "ebb/core/device/runtime.h"
+#include "ebb/ebb.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
+
+namespace ebb::tests {
+namespace {
+
+const Shape kShape = {64, 80};
+
+// What a program of random pointwise operators makes of x, y [64, 80], a row [80], a column [64, 1]
+// and a number [1]: some of its values, sums of them and gradients.
+Tensors random_program(std::mt19937& random, const Tensors& in) {
+  const auto below = [&](std::size_t n) { return random() % n; };
+  std::vector<Tensor> made = {in[0], in[1]};
+  const auto any = [&] {
+    return made[made.size() - 1 - below(std::min<std::size_t>(made.size(), 4))];
+  };
+  const auto other = [&] { return below(3) == 0 ? in[2 + below(3)] : any(); };
+  using Unary = Tensor (*)(const Operand&);
+  constexpr Unary kUnary[] = {tanh, sigmoid, square, relu, exp, abs, silu, negate, floor, sin};
+  for (std::size_t i = 0, count = 3 + below(14); i < count; ++i) {
+    const Tensor a = any();
+    switch (below(9)) {
+      case 0:
+        made.push_back(a * other());
+        break;
+      case 1:
+        made.push_back(other() - a);
+        break;
+      case 2:
+        made.push_back(maximum(a, other()));
+        break;
+      case 3:
+        made.push_back(where(a > other(), a, other() * 0.5));
+        break;
+      case 4:
+        made.push_back(a / (2 + abs(other())));
+        break;
+      case 5:
+        made.push_back(cast(cast(a, below(2) ? DType::f16 : DType::f64) * 1.5, DType::f32));
+        break;
+      case 6:
+        made.push_back(reshape(reshape(a, {kShape.elements()}) + 1, kShape));
+        break;
+      default:
+        made.push_back(tanh(kUnary[below(std::size(kUnary))](a)));
+    }
+  }
+  Tensors fetches = {made.back(), any(), mean(made.back()), sum(any() * 3, {.axes = {1}})};
+  if (below(2)) {
+    const Tensors gradient = gradients(sum(square(made.back())), {in[0], in[2], in[3]});
+    for (const Tensor& one : gradient)
+      if (one.defined()) fetches.push_back(one);
+  }
+  return fetches;
+}
+
+Tensor waves(const Shape& shape, double step, const Device& device) {
+  const Tensor numbers =
+      arange(static_cast<double>(shape.elements()), {.dtype = DType::f32, .device = device});
+  return reshape(sin(numbers * step) * 3, shape);
+}
+
+}  // namespace
+
+TEST_CASE("fused programs compute what they do unfused, bit for bit, in no more memory") {
+  const Device device = own_test_device();
+  const Shape shapes[] = {kShape, kShape, {80}, {64, 1}, {1}};
+  std::size_t fused = 0;
+  const unsigned programs = device.runtime().is_host() ? 60 : 12;  // a compiler takes its time
+  for (unsigned seed = 0; seed < programs; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    Graph graph;
+    Tensors in;
+    Feeds feeds;
+    FedShapes fed;
+    for (const Shape& shape : shapes) {
+      in.push_back(graph.placeholder("in" + std::to_string(in.size()), DType::f32, shape));
+      feeds.push_back({in[in.size() - 1], waves(shape, 0.7 + double(in.size()), device)});
+      fed.push_back({in[in.size() - 1], shape});
+    }
+    const Tensors fetches = random_program(random, in);
+    Passes unfused;
+    unfused.fuse = false;
+    Session one(graph, {.device = device}), other(graph, {.device = device, .passes = unfused});
+    const Tensors a = one.run(fetches, feeds), b = other.run(fetches, feeds);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const auto x = a[i].to_vector<float>(), y = b[i].to_vector<float>();
+      CHECK(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
+    }
+    CHECK(one.stats().allocated.peak <= other.stats().allocated.peak);
+    fused += graph.plan(fetches, fed, device, {.details = true}).describe().find("= fused ") !=
+             std::string::npos;
+  }
+  CHECK(fused > programs * 5 / 6);
+}
+
+TEST_CASE("a chain is told with its operators, and needs no memory for values on the way") {
+  const Device device = own_test_device();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 64}), y = tanh(x * 2 + 1),
+               loss = mean(square(x - 1));
+  const FedShapes fed = {{x, {1000, 64}}};
+  const auto arena = [&](const Tensor& fetch) {
+    return graph.plan({fetch}, fed, device).arena_bytes;
+  };
+  const memory::Plan plan = graph.plan({y, loss}, fed, device, {.details = true});
+  CHECK(plan.nodes == 6);
+  CHECK(arena(y) == arena(x * 2));
+  CHECK(plan.describe().find(" = fused multiply, add, tanh(") != std::string::npos);
+  if (!device.runtime().is_host()) return;  // sums end no chains there
+  CHECK(arena(loss) < 1024);
+  CHECK(plan.describe().find(" = fused subtract, square, mean(x)") != std::string::npos);
+}
+
+TEST_CASE("a chain keeps apart what an update comes between, and what others read") {
+  Graph graph;
+  const Parameters params(graph);
+  const Tensor w = params.declare("w", {64, 80}, initializers::constant(2));
+  const Tensor old = w * 3, up = assign(w, w + 1), mixed = old * w + 1;
+  const Tensor shared = exp(w), used = shared * 2 - 1;
+  Session session(graph);
+  session.initialize();
+  const auto [first, second, third, updated] = session.run({mixed, used, shared + 1, up});
+  CHECK(first.to_vector<float>()[5] == 2 * 3 * 3 + 1);
+  CHECK(second.to_vector<float>()[5] == std::exp(3.f) * 2 - 1);
+}
+
+}  // namespace ebb::tests
