@@ -161,27 +161,28 @@ Schedule make_written(Draft& draft, Passes passes) {
   return best_schedule(draft, passes);
 }
 
+void fuse_unless_larger(Draft& draft, Schedule& schedule, const Passes& passes) {
+  Draft fused = draft;
+  if (!passes.fuse || !fuse(fused)) return;
+  add_dependencies(fused);
+  Schedule of_fused = best_schedule(fused, passes);
+  if (of_fused.layout.total_bytes > schedule.layout.total_bytes) return;
+  draft = std::move(fused);
+  schedule = std::move(of_fused);
+}
+
 // Merges nodes and fuses steps, each unless the plan takes more bytes then.
 Schedule make_improved(Draft& draft, const Draft& whole, const Passes& passes) {
   const bool is_merged = make_steps(draft, passes);
   Schedule schedule = best_schedule(draft, passes);
-  const auto keep_if = [&](Draft&& other, Schedule&& of_other, bool is_better) {
-    if (!is_better) return;
-    draft = std::move(other);
-    schedule = std::move(of_other);
-  };
-  const auto bytes = [](const Schedule& of) { return of.layout.total_bytes; };
-  if (is_merged) {
-    Draft written = whole;
-    Schedule of_written = make_written(written, passes);
-    const bool is_better = bytes(of_written) < bytes(schedule);
-    keep_if(std::move(written), std::move(of_written), is_better);
-  }
-  if (Draft fused = draft; passes.fuse && fuse(fused)) {
-    add_dependencies(fused);
-    Schedule of_fused = best_schedule(fused, passes);
-    const bool is_better = bytes(of_fused) <= bytes(schedule);
-    keep_if(std::move(fused), std::move(of_fused), is_better);
+  fuse_unless_larger(draft, schedule, passes);
+  if (!is_merged) return schedule;
+  Draft written = whole;
+  Schedule of_written = make_written(written, passes);
+  fuse_unless_larger(written, of_written, passes);
+  if (of_written.layout.total_bytes < schedule.layout.total_bytes) {
+    draft = std::move(written);
+    schedule = std::move(of_written);
   }
   return schedule;
 }

@@ -62,6 +62,7 @@ class Session::Impl {
     std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
     bool has_variables = false;  // its variables have memory
+    bool looks_for_nan = false;  // made for runs that do
     bool kept = false;           // it is, or was, among the session's plans
     std::size_t graph_size = 0;  // at the last look-up: in a graph that grew, a fetch may mean
                                  // something else

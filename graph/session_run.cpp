@@ -144,6 +144,7 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});
+  made->looks_for_nan = looks_for_nan();
   if (detail::logs_debug()) {
     const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
@@ -234,7 +235,7 @@ Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feedin
   detail::refuse_while_tracing("run", detail::entry());
   InlineVector<const Tensor*, 8> values;
   bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size() &&
-              keeps_to_budget(*plan) && !looks_for_nan();
+              keeps_to_budget(*plan) && plan->looks_for_nan == looks_for_nan();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
     detail::require_value(feeding.placeholders[i], value);

@@ -77,15 +77,14 @@ class Fuser {
   bool is_link(Index s) const {
     const DraftStep& step = draft_.steps[s];
     const OpDef& op = *step.node->op;
-    if ((!op.pointwise && !broadcasts(op)) || step.outputs != 1) return false;
+    if ((!op.pointwise && !broadcasts(op)) || step.outputs != 1 || step.inputs > 3) return false;
     const DraftOperand& output = output_of(s);
     if (output.value.memory == kNone || output.value.offset != 0) return false;
     const DraftMemory& memory = draft_.memories[output.value.memory];
     return memory.updates.empty() && memory.bytes == spec_of(output).bytes();
   }
 
-  // Whether `from`, whose result `memory` holds, may run in the place of `chain`, whose last step
-  // is `last`.
+  // Whether `from`, whose result `memory` holds, may run with the chain whose last step is `last`.
   bool may_join(Index from, Index memory, Index last) const {
     if (from == kNone || joined_[from] != kNone || !is_link(from)) return false;
     const DraftOperand& output = output_of(from);
@@ -112,10 +111,9 @@ class Fuser {
   // Whether what must live longer for the step to run later is no more than the result that is no
   // longer kept.
   bool keeps_few(Index s, Index last) const {
-    bool is_next = true;
-    for (Index between = s + 1; between < last; ++between)
-      is_next = is_next && joined_[between] == last;
-    if (is_next) return true;
+    Index between = s + 1;
+    while (between < last && joined_[between] == last) ++between;
+    if (between == last) return true;
     std::size_t longer = 0;
     for (const DraftOperand& input : draft_.inputs_of(draft_.steps[s])) {
       if (input.value.memory == kNone) continue;
@@ -182,7 +180,7 @@ class Fuser {
     };
     for (const Index s : members) {
       const DraftStep step = draft_.steps[s];
-      const Spec& result = spec_of(output_of(s));
+      const Spec result = spec_of(output_of(s));
       if (s == last && is_sum(s)) {
         chain.sum = step.node->attributes.get<Reduction>();
         chain.summed = spec_of(draft_.inputs_of(step)[0]).shape;
@@ -279,6 +277,11 @@ class Fuser {
 
 const FusedChain* chain_of(const Node& node) noexcept {
   return node.op == &fused_op ? node.attributes.get<FusedAttributes>().chain : nullptr;
+}
+
+bool ends_in_sum(const Node& node) noexcept {
+  const FusedChain* const chain = chain_of(node);
+  return chain && chain->sum;
 }
 
 bool fuse(Draft& draft) { return draft.runtime->profile().fuses && Fuser(draft).run(); }

@@ -124,6 +124,7 @@ class Lifetimes {
   void take_over(const DraftStep& step, std::size_t now) {
     const OpDef& op = *step.node->op;
     if (op.takes_over.empty() || !op.updates.empty()) return;
+    if (ends_in_sum(*step.node)) return;  // inputs are read until the last result
     const DraftOperand& output = draft_.outputs_of(step)[0];
     if (output.value.memory == kNone || draft_.memories[output.value.memory].fetch != kNone) return;
     for (std::size_t j = 0; j < step.inputs; ++j) {

@@ -45,6 +45,9 @@ bool fuse(Draft& draft);
 // The chain that a step of fuse() runs; null for any other step.
 const FusedChain* chain_of(const Node& node) noexcept;
 
+// Whether that chain ends in a sum.
+bool ends_in_sum(const Node& node) noexcept;
+
 // Makes the edges. A step waits for the producers of its inputs. An update waits for all reads of
 // versions that it overwrites, and readers of a version for the update that made it. Stateful
 // operators that update no input run in the order of the program.

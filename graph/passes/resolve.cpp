@@ -45,9 +45,11 @@ class Resolver {
       value = draft_.values[draft_.output_of(node.inputs[0])];
       if (node.op->view) value.offset += node.op->view(query_of(item));
     } else if (item.same_as != kNone) {
-      for (Index k = 0; k < node.outputs.size(); ++k)
-        draft_.values[item.first_output + k] =
-            draft_.values[draft_.nodes[item.same_as].first_output + k];
+      for (Index k = 0; k < node.outputs.size(); ++k) {
+        const Index first = draft_.nodes[item.same_as].first_output + k;
+        draft_.values[item.first_output + k] = draft_.values[first];
+        draft_.specs[item.first_output + k] = draft_.specs[first];  // its opaque outputs have sizes
+      }
     } else {
       add_step(item);
     }

@@ -97,6 +97,7 @@ class Builder {
     timeline_.reads.push_back(
         {.value = value,
          .is_passed_on = is_whole && has_output && op.takes_over.has(j) &&
+                         !ends_in_sum(*from.node) &&
                          are_alike(draft_.specs[input.spec], draft_.specs[output->spec]),
          .is_destroyed = is_whole && op.destroys.has(j)});
     ++step.reads;

@@ -115,12 +115,16 @@ void channel_sums(const NormView& view, double* totals, const Of& of) {
   const ChannelSums cut(view);
   const bool neighbours = view.inner == 1;
   const std::int64_t strip =
-      neighbours ? 4 * kBlock<T> : std::min(view.channels, rows_per_piece(cut.rows * view.inner));
+      neighbours
+          ? 4 * kBlock<T>
+          : std::clamp<std::int64_t>(view.channels, 1, rows_per_piece(cut.rows * view.inner));
   // The rows, and the elements of a plane, whose sums are in T.
   const std::int64_t most = kRun * kBlock<T>,
                      row_run = neighbours ? kRun
                                           : std::max<std::int64_t>(
-                                                1, kRun / 4 / divide_up(view.inner, kBlock<T>));
+                                                1, kRun / 4 /
+                                                       std::max<std::int64_t>(
+                                                           1, divide_up(view.inner, kBlock<T>)));
   const std::int64_t strips = divide_up(view.channels, strip);
   const auto piece = [&](std::int64_t part, std::int64_t from, std::int64_t to) {
     double* const sums = totals + part * kSums * view.channels;

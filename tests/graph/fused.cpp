@@ -133,4 +133,25 @@ TEST_CASE("a chain keeps apart what an update comes between, and what others rea
   CHECK(second.to_vector<float>()[5] == std::exp(3.f) * 2 - 1);
 }
 
+TEST_CASE("a chain that ends in a sum leaves its inputs alone, and opaque results are merged") {
+  const Device device = own_test_device();
+  Graph graph;
+  const Parameters params(graph);
+  const Tensor x = graph.placeholder("x", DType::f32, {256, 256}),
+               v = graph.placeholder("v", DType::f32, {256});
+  const Tensor rows = sum(x * exp(v), {.axes = {1}}) + 1;  // as many rows as exp(v) has elements
+  const Feeds fed = {{x, waves({256, 256}, 0.3, device)}, {v, waves({256}, 0.7, device)}};
+  Session session(graph, {.device = device}), written(graph, {.device = device, .passes = false});
+  CHECK(session.run(rows, fed).to_vector<float>() == written.run(rows, fed).to_vector<float>());
+
+  const Tensor sequence = graph.placeholder("sequence", DType::f32, {4, 5, 3});
+  const LstmWeights cell{params.declare("w", {3, 32}, initializers::constant(0.1)),
+                         params.declare("r", {8, 32}, initializers::constant(0.1)),
+                         params.declare("b", {32}, initializers::zeros())};
+  const Tensor loss =
+      sum(square(lstm(sequence, {cell}).sequence)) + sum(lstm(sequence, {cell}).sequence);
+  CHECK_NOTHROW(
+      graph.plan({loss, gradients(loss, {cell.input})[0]}, {{sequence, {4, 5, 3}}}, device));
+}
+
 }  // namespace ebb::tests

@@ -54,13 +54,9 @@ void check(cudaError_t error) {
 std::shared_ptr<const void> load(const std::string& code) {
   cudaLibrary_t library = nullptr;
   check(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
-  const std::shared_ptr<void> owner(library, [](void* loaded) {
-    if (cudaLibraryUnload(static_cast<cudaLibrary_t>(loaded)) != cudaSuccess)
-      static_cast<void>(cudaGetLastError());
-  });
   cudaKernel_t kernel = nullptr;
   check(cudaLibraryGetKernel(&kernel, library, "fused"));
-  return {owner, kernel};
+  return {std::shared_ptr<void>(), kernel};  // never unloaded: it may still be running somewhere
 }
 #else
 std::string compile(const std::string&, int) { fail("ebb was built without NVRTC"); }

@@ -141,8 +141,10 @@ const Nvrtc* nvrtc() noexcept {
 
 bool has_nvrtc(int compute_capability) noexcept {
   const Nvrtc* const library = nvrtc();
-  int known[64] = {}, count = 0;
-  if (!library || library->nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS ||
+  int known[64] = {}, count = 0, major = 0, minor = 0;
+  if (!library || library->nvrtcVersion(&major, &minor) != NVRTC_SUCCESS ||
+      1000 * major + 10 * minor != CUDART_VERSION ||
+      library->nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS ||
       count > static_cast<int>(std::size(known)) ||
       library->nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
     return false;

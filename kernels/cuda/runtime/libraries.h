@@ -133,6 +133,7 @@ class CudnnHandle {
 
 #if EBB_HAS_NVRTC
 #define EBB_NVRTC_FUNCTIONS(FUNCTION) \
+  FUNCTION(nvrtcVersion)              \
   FUNCTION(nvrtcGetNumSupportedArchs) \
   FUNCTION(nvrtcGetSupportedArchs)    \
   FUNCTION(nvrtcCreateProgram)        \
@@ -152,7 +153,8 @@ struct Nvrtc {
 // NVRTC's functions, likewise; the variable is EBB_NVRTC_LIBRARY.
 const Nvrtc* nvrtc() noexcept;
 #endif
-// Whether NVRTC compiles for such a GPU.
+// Whether NVRTC compiles for such a GPU. Another release than the one that ebb is built with does
+// not: its code might give other bits than the kernels of single operators.
 bool has_nvrtc(int compute_capability) noexcept;
 
 bool has_cudnn() noexcept;

@@ -78,6 +78,11 @@ nvrtcResult give_size(const std::string& text, size_t* bytes) {
 
 }  // namespace
 
+nvrtcResult nvrtcVersion(int* major, int* minor) {
+  *major = CUDART_VERSION / 1000;
+  *minor = CUDART_VERSION % 1000 / 10;
+  return NVRTC_SUCCESS;
+}
 nvrtcResult nvrtcGetNumSupportedArchs(int* count) {
   *count = static_cast<int>(std::size(kArchitectures));
   return NVRTC_SUCCESS;

@@ -12,6 +12,7 @@ enum nvrtcResult : int {
 
 extern "C" {
 #pragma GCC visibility push(default)
+nvrtcResult nvrtcVersion(int* major, int* minor);
 nvrtcResult nvrtcGetNumSupportedArchs(int* count);
 nvrtcResult nvrtcGetSupportedArchs(int* architectures);
 nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* text, const char* name,
