@@ -250,7 +250,7 @@ void copy_padded(const DepthwiseCut& cut, const T* x, std::int64_t first, T* til
         clear(tile + to, cut.width - to + from);  // and left of the next row
       }
     }
-  clear(tile, cut.width + kBlock<float>);  // the last tap reads to the end of a vector
+  std::fill_n(tile, cut.width + kBlock<float>, T{});  // the last tap reads to the end of a vector
 }
 
 // y of a piece, some rows of a plane, for each filter of its group.
