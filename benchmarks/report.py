@@ -40,7 +40,7 @@ def steps(result):
     threads = f"{result['threads']} thread{'s' if result['threads'] > 1 else ''}"
     lines = [
         f"{MODELS[result['model']].title}, {threads}",
-        f"{'':<15}{'ms':>7}  {'x PyTorch (quartiles)':<21}"
+        f"{'':<17}{'ms':>7}  {'x PyTorch (quartiles)':<21}"
         f"{'bound':>7}{'ceiling':>9}{'peak MiB':>10}{'above':>7}",
     ]
     for name in ("ebb graph", "ebb eager", result["peer"]):
@@ -49,7 +49,7 @@ def steps(result):
         spread = f"({ratio['low']:.2f}-{ratio['high']:.2f})" if name != result["peer"] else ""
         speed = f"{ratio['median']:.2f} {spread}"
         lines.append(
-            f"{name:<15}{worker['step_seconds'] * 1e3:>7.2f}  {speed:<21}"
+            f"{name:<17}{worker['step_seconds'] * 1e3:>7.2f}  {speed:<21}"
             f"{worker['share_of_bound'] * 100:>5.0f} %{worker['share_of_fastest'] * 100:>7.0f} %"
             f"{mib(memory['peak_bytes']):>10}{mib(memory['step_bytes']):>7}"
         )
@@ -66,6 +66,7 @@ def steps(result):
         f"  PyTorch's others: {', '.join(others)} ms; "
         f"losses within {result['largest_loss_difference']:.0e}",
     ]
+    lines += [f"  {name}: left out, {why}" for name, why in result["left_out"].items()]
     if not result["quiet"]:
         lines.append(
             f"  NOT TO BE BELIEVED: other programs took up to {result['processors_others_took']:.1f}"
@@ -89,7 +90,7 @@ def machine(figures):
 
 EXPLANATION = """\
 x PyTorch: how many times as fast, of pairs of runs side by side; PyTorch's
-fastest Adam counts. bound: the time of the products and of Adam's bytes alone,
+fastest way counts. bound: the time of the products and of Adam's bytes alone,
 as a share of the step's; an operator that packs its weights once for many
 products can pass it. ceiling: the same, all products at the fastest one's rate.
 peak: most bytes at once in a step, without the batch; above: of these, more

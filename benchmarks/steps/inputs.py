@@ -128,7 +128,8 @@ class ResNet:
 
     @property
     def title(self):
-        return f"ResNet {'-'.join(map(str, self.widths))}, batch {self.batch} of {self.side}x{self.side}"
+        widths = "-".join(map(str, self.widths))
+        return f"ResNet {widths}, batch {self.batch} of {self.side}x{self.side}"
 
     def tensors(self, random):
         x = torch.randn((BATCHES, self.batch, 3, self.side, self.side), generator=random)
@@ -167,8 +168,6 @@ MODELS = {
     # Tiny models for a trial of the programs.
     "mlp-tiny": Mlp(sizes=(16, 32, 10), batch=8),
     "lstm-tiny": Lstm(features=4, hidden=8, layers=2, time=6, batch=4),
-    "gpt-tiny": Gpt(vocabulary=32, features=16, layers=2, heads=2, length=8, batch=2),
-    "resnet-tiny": ResNet(widths=(4, 8), side=8, batch=4),
 }
 
 
