@@ -48,20 +48,24 @@ bool find(void* library, const char* name, Function& function) noexcept {
 }  // namespace
 
 #define EBB_FIND(name) is_whole = is_whole && find(library, #name, table.name);
+// Defines function(), which finds all FUNCTIONS of a library. Behind them, the arguments of open().
+#define EBB_LIBRARY(Table, function, FUNCTIONS, ...) \
+  const Table* function() noexcept {                 \
+    static Table table;                              \
+    static const bool is_there = [] {                \
+      void* const library = open(__VA_ARGS__);       \
+      bool is_whole = library != nullptr;            \
+      FUNCTIONS(EBB_FIND)                            \
+      return is_whole;                               \
+    }();                                             \
+    return is_there ? &table : nullptr;              \
+  }
 
 // The handles' get() tries again after a failure: the device may just have been short of memory.
 
 #if EBB_HAS_CUBLASLT
-const CublasLt* cublas_lt() noexcept {
-  static CublasLt table;
-  static const bool is_there = [] {
-    void* const library = open(kCublasLt, {"libcublasLt.so.13", "libcublasLt.so.12"});
-    bool is_whole = library != nullptr;
-    EBB_CUBLASLT_FUNCTIONS(EBB_FIND)
-    return is_whole;
-  }();
-  return is_there ? &table : nullptr;
-}
+EBB_LIBRARY(CublasLt, cublas_lt, EBB_CUBLASLT_FUNCTIONS, kCublasLt,
+            {"libcublasLt.so.13", "libcublasLt.so.12"})
 
 CublasLtHandle::~CublasLtHandle() {
   if (handle_) static_cast<void>(cublas_lt()->cublasLtDestroy(handle_));
@@ -83,16 +87,7 @@ cublasLtHandle_t CublasLtHandle::get(const char*& problem) noexcept {
 #endif
 
 #if EBB_HAS_CUDNN
-const Cudnn* cudnn() noexcept {
-  static Cudnn table;
-  static const bool is_there = [] {
-    void* const library = open(kCudnn, {"libcudnn.so.9"});
-    bool is_whole = library != nullptr;
-    EBB_CUDNN_FUNCTIONS(EBB_FIND)
-    return is_whole;
-  }();
-  return is_there ? &table : nullptr;
-}
+EBB_LIBRARY(Cudnn, cudnn, EBB_CUDNN_FUNCTIONS, kCudnn, {"libcudnn.so.9"})
 
 void CudnnHandle::close() noexcept {
   if (handle_) static_cast<void>(cudnn()->cudnnDestroy(handle_));
@@ -128,16 +123,8 @@ bool has_cudnn_bf16(int) noexcept { return false; }
 #endif
 
 #if EBB_HAS_NVRTC
-const Nvrtc* nvrtc() noexcept {
-  static Nvrtc table;
-  static const bool is_there = [] {
-    void* const library = open(kNvrtc, {"libnvrtc.so.13", "libnvrtc.so.12"});
-    bool is_whole = library != nullptr;
-    EBB_NVRTC_FUNCTIONS(EBB_FIND)
-    return is_whole;
-  }();
-  return is_there ? &table : nullptr;
-}
+EBB_LIBRARY(Nvrtc, nvrtc, EBB_NVRTC_FUNCTIONS, kNvrtc,
+            {CUDART_VERSION >= 13000 ? "libnvrtc.so.13" : "libnvrtc.so.12"})
 
 bool has_nvrtc(int compute_capability) noexcept {
   const Nvrtc* const library = nvrtc();
@@ -154,6 +141,7 @@ bool has_nvrtc(int compute_capability) noexcept {
 bool has_nvrtc(int) noexcept { return false; }
 #endif
 
+#undef EBB_LIBRARY
 #undef EBB_FIND
 
 bool is_tf32_allowed() noexcept {
