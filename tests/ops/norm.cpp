@@ -37,6 +37,15 @@ TEST_CASE("a group norm of open length has the second derivatives of eager") {
   CHECK(distance(session.run(result, {{open, value}}), second(value.with_grad())) < 1e-10);
 }
 
+TEST_CASE("a batch of images without pixels is normalised to another") {
+  const Tensor x = Tensor::zeros({2, 3, 0, 4}).with_grad(), one = Tensor::full({3}, 1),
+               mean = Tensor::zeros({3}), variance = Tensor::full({3}, 1);
+  const Tensor y = batch_norm(x, one, one, mean, variance, {.phase = Phase::training});
+  CHECK(y.shape() == x.shape());
+  sum(y).backward();
+  CHECK(x.grad().shape() == x.shape());
+}
+
 TEST_CASE("norms refuse what makes no sense, and take channels that are open") {
   const Tensor x = Tensor::zeros({4, 6}), of_6 = Tensor::zeros({6});
   const auto batch = [&](const Tensor& mean, const BatchNormOptions& options) {

@@ -197,6 +197,7 @@ TEST_CASE("Convolutions of any size are those of the references") {
     conv({2, 3, 19, 150}, {6, 1, 5, 4},
          {.stride = {2, stride}, .padding = {2, 1}, .dilation = {1, 3}, .groups = 3});
   conv({1, 1, 150, 140}, {2, 1, 3, 3}, {.padding = 1});
+  conv({1, 4, 17, 15}, {4, 1, 3, 3}, {.padding = 1, .groups = 4});  // 1 beyond whole vectors
   conv({1, 1, 1, 9}, {1, 1, 1, 3}, {.padding = {0, 1}});
   conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});
   conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {0, 2}});
