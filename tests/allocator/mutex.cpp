@@ -167,6 +167,10 @@ TEST_CASE("a thread that waits for memory gets it between the pieces of a trim",
   pool.reset();
 }
 
+// Not with AddressSanitizer, whose malloc waits for ever in a child that was forked while another
+// thread had its lock.
+#ifndef __SANITIZE_ADDRESS__
+
 // Calls everything that takes a lock of an allocator, over and over.
 void use(CachingAllocator& allocator, Pool& own, std::uint64_t seed, int calls) {
   Random random(seed);
@@ -209,9 +213,6 @@ void use(CachingAllocator& allocator, Pool& own, std::uint64_t seed, int calls) 
   own.free(arena);
 }
 
-// Not with AddressSanitizer, whose malloc waits for ever in a child that was forked while another
-// thread had its lock.
-#ifndef __SANITIZE_ADDRESS__
 TEST_CASE("a child that was forked while other threads allocate can allocate too", "[concurrent]") {
   const bool on_host = GENERATE(true, false);
   CAPTURE(on_host);
