@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
+#include "ebb/kernels/cpu/conv_library.h"
 #include "ebb/kernels/cpu/depthwise.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/vector_block.h"
@@ -231,6 +232,16 @@ void add_bias(const T* bias, std::int64_t rows, std::int64_t columns, T* y, std:
     for (std::int64_t i = 0; i < columns; ++i) y[row * stride + i] += bias[row];
 }
 
+// To the planes of all images.
+void add_bias_to_all(const Buffer& bias, std::int64_t images, std::int64_t plane,
+                     const Buffer& out) {
+  const std::int64_t channels = bias.elements();
+  for_items(images, rows_per_piece(channels * plane), [&](std::int64_t image) {
+    add_bias(bias.as<const float>(), channels, plane, out.as<float>() + image * channels * plane,
+             plane);
+  });
+}
+
 ConvLayout layout_of(const MemoryQuery& query, std::size_t x, std::size_t weights,
                      const Shape& y) noexcept {
   return {query.inputs[x].shape, query.inputs[weights].shape, y, query.attribute<ConvAttributes>()};
@@ -323,13 +334,19 @@ void convolve(const ConvLayout& of, const ConvCut& cut, const ConvMemory& memory
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
   const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
-  return needs(of, ConvCut::forward(of), query.outputs[0].dtype);
+  const DType dtype = query.outputs[0].dtype;
+  if (const auto bytes = library_conv_workspace(ConvPart::forward, of, dtype))
+    return {.workspace_bytes = *bytes};
+  return needs(of, ConvCut::forward(of), dtype);
 }
 
 // The output has the shape of a convolution's x.
 MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
   const ConvLayout of(query.outputs[0].shape, query.inputs[1].shape, query.inputs[0].shape,
                       query.attribute<ConvAttributes>());
+  if (const auto bytes =
+          library_conv_workspace(ConvPart::input_gradient, of, query.outputs[0].dtype))
+    return {.workspace_bytes = *bytes};
   // Fewer images may take more memory: they are cut into blocks of fewer channels, and perhaps more
   // pieces. The bound is over all smaller batches, so that a batch fits wherever a larger one has
   // run.
@@ -345,7 +362,10 @@ MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
   const ConvLayout of = layout_of(query, 0, 2, query.inputs[1].shape);
-  return needs(of, ConvCut::weight_gradient(of), query.outputs[0].dtype);
+  const DType dtype = query.outputs[0].dtype;
+  if (const auto bytes = library_conv_workspace(ConvPart::weight_gradient, of, dtype))
+    return {.workspace_bytes = *bytes};
+  return needs(of, ConvCut::weight_gradient(of), dtype);
 }
 
 Status conv2d(const KernelContext& context) {
@@ -354,6 +374,11 @@ Status conv2d(const KernelContext& context) {
   const ConvLayout of = layout_of(context, 0, 1, out);
   const ConvCut cut = ConvCut::forward(of);
   const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
+  if (const auto status = library_conv(ConvPart::forward, of, context.inputs[0], context.inputs[1],
+                                       out, context.workspace)) {
+    if (has_bias && status->ok()) add_bias_to_all(context.inputs[2], of.images, of.places(), out);
+    return *status;
+  }
   return for_wide(out.spec.dtype, [&]<class T>(T) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     convolve(of, cut, memory, context.inputs[0].as<const T>(), context.inputs[0].elements(),
@@ -369,6 +394,12 @@ Status conv_transpose2d(const KernelContext& context) {
   const auto& attributes = context.attribute<ConvAttributes>();
   const ConvLayout of(out.spec.shape, context.inputs[1].spec.shape, context.inputs[0].spec.shape,
                       attributes);
+  if (const auto status = library_conv(ConvPart::input_gradient, of, context.inputs[0],
+                                       context.inputs[1], out, context.workspace)) {
+    if (attributes.bias != 0 && status->ok())
+      add_bias_to_all(context.inputs[2], of.images, of.pixels(), out);
+    return *status;
+  }
   return for_wide(out.spec.dtype, [&]<class T>(T) {
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
@@ -424,6 +455,9 @@ Status conv2d_weight_gradient(const KernelContext& context) {
   const std::int64_t count = out.elements();
   if (count == 0) return {};
   const ConvLayout of = layout_of(context, 0, 2, context.inputs[1]);
+  if (const auto status = library_conv(ConvPart::weight_gradient, of, context.inputs[0],
+                                       context.inputs[1], out, context.workspace))
+    return *status;
   const ConvCut cut = ConvCut::weight_gradient(of);
   return for_wide(out.spec.dtype, [&]<class T>(T) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));

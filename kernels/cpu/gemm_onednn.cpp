@@ -2,14 +2,13 @@
 
 #ifdef EBB_HAVE_ONEDNN
 #include <dlfcn.h>
-#include <oneapi/dnnl/dnnl.h>
+
+#include "ebb/kernels/cpu/onednn.h"
 
 namespace ebb::cpu {
 namespace {
 
-// oneDNN asks its OpenMP runtime how many threads a product may take; ebb cuts products itself, so
-// the answer is one while a product runs, and the caller's own setting afterwards. Looked up by
-// name: only the library knows which runtime it was built on, if any.
+// Looked up by name: only the library knows which OpenMP runtime it was built on, if any.
 struct OpenMp {
   int (*threads)() = nullptr;
   void (*set_threads)(int) = nullptr;
@@ -24,24 +23,10 @@ struct OpenMp {
   }
 };
 
-class OneThread {
- public:
-  OneThread() noexcept : before_(runtime().threads()) {
-    if (before_ != 1) runtime().set_threads(1);
-  }
-  ~OneThread() {
-    if (before_ != 1) runtime().set_threads(before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  static const OpenMp& runtime() noexcept {
-    static const OpenMp open_mp;
-    return open_mp;
-  }
-  int before_;
-};
+const OpenMp& open_mp() noexcept {
+  static const OpenMp runtime;
+  return runtime;
+}
 
 bool sgemm(std::int64_t m, std::int64_t n, std::int64_t k, const Factor<float>& a,
            const Factor<float>& b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
@@ -71,9 +56,7 @@ struct PackedBlock {
 // of 2 KiB apart share few lines of the cache, and it takes up to three times as long. `reuse`: how
 // often a packed number would be used.
 bool is_slow(const Factor<float>& factor, bool by_rows, std::int64_t reuse) noexcept {
-  static const bool reads_in_place =
-      (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core;
-  return reads_in_place && by_rows && factor.stride % 512 == 0 && reuse >= 16;
+  return by_rows && !has_avx512_kernels() && factor.stride % 512 == 0 && reuse >= 16;
 }
 
 // In a function of its own, since its blocks take 250 KiB of the stack.
@@ -101,6 +84,13 @@ bool is_slow(const Factor<float>& factor, bool by_rows, std::int64_t reuse) noex
 }
 
 }  // namespace
+
+OneThread::OneThread() noexcept : before_(open_mp().threads()) {
+  if (before_ != 1) open_mp().set_threads(1);
+}
+OneThread::~OneThread() {
+  if (before_ != 1) open_mp().set_threads(before_);
+}
 
 bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
                       Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {

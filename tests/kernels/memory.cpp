@@ -37,8 +37,13 @@ TEST_CASE("the workspace of convolutions does not grow with the images") {
 
 TEST_CASE("fewer images never take more workspace of convolutions") {
   for (const DType type : {DType::f32, DType::f64, DType::bf16})
-    for (const auto& [channels, size, groups] :
-         {std::array{64, 32, 1}, {3, 64, 1}, {17, 9, 1}, {64, 32, 2}, {40, 3, 5}}) {
+    for (const auto& [channels, size, groups] : {std::array{64, 32, 1},
+                                                 {3, 64, 1},
+                                                 {17, 9, 1},
+                                                 {200, 8, 1},
+                                                 {80, 4, 1},
+                                                 {64, 32, 2},
+                                                 {40, 3, 5}}) {
       CAPTURE(name(type), channels, size, groups);
       std::array<std::size_t, 3> before = {};
       for (std::int64_t images = 0; images < 40; ++images) {

@@ -198,6 +198,11 @@ TEST_CASE("Convolutions of any size are those of the references") {
          {.stride = {2, stride}, .padding = {2, 1}, .dilation = {1, 3}, .groups = 3});
   conv({1, 1, 150, 140}, {2, 1, 3, 3}, {.padding = 1});
   conv({1, 4, 17, 15}, {4, 1, 3, 3}, {.padding = 1, .groups = 4});  // 1 beyond whole vectors
+  // oneDNN's own kernels: pieces of images and channels, with some left over.
+  conv({5, 3, 32, 32}, {20, 3, 3, 3}, {.padding = 1});
+  conv({5, 70, 8, 7}, {20, 70, 3, 2}, {.padding = {1, 0}});
+  conv({17, 20, 4, 4}, {70, 20, 3, 3}, {.padding = 1});
+  conv({3, 20, 19, 18}, {33, 20, 3, 3}, {.stride = 2, .padding = 1, .dilation = {1, 2}});
   conv({1, 1, 1, 9}, {1, 1, 1, 3}, {.padding = {0, 1}});
   conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});
   conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {0, 2}});

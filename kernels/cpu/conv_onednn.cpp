@@ -1,0 +1,353 @@
+#include "ebb/kernels/cpu/conv_library.h"
+
+#ifdef EBB_HAVE_ONEDNN
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <new>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
+#include <tuple>
+
+#include "ebb/core/kernels/carver.h"
+#include "ebb/kernels/cpu/onednn.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+namespace ebb::cpu {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+// A kernel's description from its operation's, and the forward one's where it is a gradient's.
+template <class Primitive, class... Forward>
+typename Primitive::primitive_desc describe(const auto& operation, const Forward&... forward) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return std::apply(
+      [&](const auto&... its) -> typename Primitive::primitive_desc {
+#if DNNL_VERSION_MAJOR >= 3
+        return {engine(), its..., forward..., attributes};
+#else
+        return {typename Primitive::desc(its...), attributes, engine(), forward...};
+#endif
+      },
+      operation);
+}
+
+// An operand as it lies, and as the kernel wants it.
+struct Operand {
+  Desc plain, wanted;
+  dnnl::reorder copy, add;  // from one to the other; add: to what is there
+  int name;
+
+  // Of so many elements from each of the first axis to the next.
+  Operand(const Dims& sizes, std::int64_t stride, int as)
+      : plain(sizes, dnnl::memory::data_type::f32, Dims{stride, sizes[2] * sizes[3], sizes[3], 1}),
+        wanted(sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any),
+        name(as) {}
+
+  void choose(const dnnl::primitive_desc_base& kernel, bool is_result) {
+    wanted = kernel.query_md(dnnl::query::exec_arg_md, name);
+    if (!is_copied()) return;
+    const Desc &from = is_result ? wanted : plain, &to = is_result ? plain : wanted;
+    copy = dnnl::reorder({engine(), from, engine(), to});
+    dnnl::post_ops sum;
+    sum.append_sum();
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(sum);
+    add = dnnl::reorder({engine(), from, engine(), to, attributes});
+  }
+  bool is_copied() const { return plain != wanted; }
+  std::size_t bytes() const { return is_copied() ? wanted.get_size() : 0; }
+};
+
+// oneDNN's kernel for some images of a convolution, and some channels of its result.
+class Kernel {
+ public:
+  // Throws dnnl::error, dnnl_unimplemented where it has only slow ones.
+  Kernel(ConvPart part, const ConvLayout& of, std::int64_t images, std::int64_t block)
+      : part_(part),
+        x_({images, part == kInput ? block : of.channels, of.height, of.width},
+           of.channels * of.pixels(), part == kInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC),
+        weights_({part == kInput ? of.filters : block, part == kInput ? block : of.channels,
+                  of.kernel_height, of.kernel_width},
+                 of.depth(), part == kWeights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS),
+        y_({images, part == kInput ? of.filters : block, of.out_height, of.out_width},
+           of.filters * of.places(), part == kForward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST) {
+    const Dims stride{of.stride[0], of.stride[1]}, padding{of.padding[0], of.padding[1]},
+        dilation{of.dilation[0] - 1, of.dilation[1] - 1};
+    const auto sizes = std::tuple(dnnl::algorithm::convolution_direct, x_.wanted, weights_.wanted,
+                                  y_.wanted, stride, dilation, padding, padding);
+    const auto forward = describe<dnnl::convolution_forward>(
+        std::tuple_cat(std::tuple(dnnl::prop_kind::forward_training), sizes));
+    dnnl::primitive_desc_base its = forward;
+    if (part == kInput) its = describe<dnnl::convolution_backward_data>(sizes, forward);
+    if (part == kWeights) its = describe<dnnl::convolution_backward_weights>(sizes, forward);
+    if (!std::string_view(its.impl_info_str()).starts_with("jit"))
+      throw dnnl::error(dnnl_unimplemented, "none of its own");
+    for (Operand* each : {&x_, &weights_, &y_}) each->choose(its, each == &out());
+    scratch_ = its.query_md(dnnl::query::scratchpad_md);
+    primitive_ = dnnl::primitive(its.get());
+  }
+
+  const Operand& a() const { return part_ == kInput ? y_ : x_; }
+  const Operand& b() const { return part_ == kWeights ? y_ : weights_; }
+  const Operand& out() const { return part_ == kForward ? y_ : part_ == kInput ? x_ : weights_; }
+  std::size_t scratch_bytes() const { return scratch_.get_size(); }
+
+  // The operand as the kernel wants it: itself, or a copy at `to`.
+  static const float* read(const Operand& operand, const float* from, float* to) {
+    if (!operand.is_copied()) return from;
+    copy(operand.copy, operand.plain, from, operand.wanted, to);
+    return to;
+  }
+  // Operands as the kernel wants them. The result may be copied from `there`.
+  void run(const float* from_a, const float* from_b, float* there, void* scratch, float* to,
+           bool adds) const {
+    float* const result = out().is_copied() ? there : to;
+    dnnl::stream stream(engine());
+    primitive_.execute(stream, {{a().name, memory(a().wanted, from_a)},
+                                {b().name, memory(b().wanted, from_b)},
+                                {out().name, memory(out().wanted, result)},
+                                {DNNL_ARG_SCRATCHPAD, memory(scratch_, scratch)}});
+    if (result != to) copy(adds ? out().add : out().copy, out().wanted, result, out().plain, to);
+  }
+
+ private:
+  static constexpr auto kForward = ConvPart::forward, kInput = ConvPart::input_gradient,
+                        kWeights = ConvPart::weight_gradient;
+
+  static dnnl::memory memory(const Desc& desc, const void* data) {
+    return {desc, engine(), const_cast<void*>(data)};
+  }
+  static void copy(const dnnl::reorder& how, const Desc& from, const float* source, const Desc& to,
+                   float* target) {
+    dnnl::stream stream(engine());
+    dnnl::memory in = memory(from, source), copied = memory(to, target);
+    how.execute(stream, in, copied);
+  }
+
+  ConvPart part_;
+  Operand x_, weights_, y_;
+  Desc scratch_;
+  dnnl::primitive primitive_;
+};
+
+// Made once for each shape, while there are not too many. Null where there is none.
+std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, std::int64_t images,
+                                         std::int64_t block) {
+  ConvLayout sizes = of;
+  sizes.images = images;
+  using Key = std::array<std::int64_t, sizeof sizes / 8>;
+  constexpr std::size_t kMost = 256;
+  const std::tuple key(part, block, std::bit_cast<Key>(sizes));
+  static std::mutex mutex;
+  static std::map<std::remove_const_t<decltype(key)>, std::shared_ptr<const Kernel>> made;
+  const std::lock_guard lock(mutex);
+  if (const auto found = made.find(key); found != made.end()) return found->second;
+  if (made.size() == kMost) made.clear();
+  auto& kernel = made[key];
+  try {
+    const OneThread one_thread;
+    kernel = std::make_shared<Kernel>(part, of, images, block);
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) {
+      made.erase(key);
+      throw std::bad_alloc();
+    }
+  }
+  return kernel;
+}
+
+// Where oneDNN's kernels took less time than products of tiles, on AVX2 and on AVX-512: on images
+// of few positions, for which a product packs more weights than it reads pixels, and where a
+// gradient's tiles would be scattered.
+bool is_faster(ConvPart part, const ConvLayout& of) noexcept {
+  const bool strided = of.stride[0] > 1 || of.stride[1] > 1, wide = has_avx512_kernels();
+  if (of.groups != 1 || of.taps() == 1 || of.filters < 16) return false;
+  if (of.images == 0 || of.channels == 0 || of.places() == 0) return false;
+  if (of.channels < 16) return wide && part == ConvPart::weight_gradient;
+  switch (part) {
+    case ConvPart::forward:
+      return wide && of.places() <= 64;
+    case ConvPart::input_gradient:
+      return strided ? wide || of.places() >= 64 : of.places() <= (wide ? 64 : 16);
+    case ConvPart::weight_gradient:
+      return !strided && of.places() <= 16;
+  }
+  return false;
+}
+
+// A piece is some images and some channels of the result; of a weight gradient, some channels, for
+// some images after the other.
+class Pieces {
+ public:
+  static constexpr std::int64_t kPieces = 8, kLeastChannels = 64;
+  static constexpr std::int64_t kElements = 96 * 1024;  // of the images of a piece
+  static constexpr std::int64_t kPositions = 256;       // of a piece, where there are so many
+
+  ConvPart part;
+  ConvLayout of;
+  std::int64_t images = 0, chunks = 0;  // images of a piece
+  std::int64_t block = 0, blocks = 0;   // channels of a piece
+  // Of whole pieces; of the last images; of the last channels.
+  std::shared_ptr<const Kernel> kernels[2][2];
+  std::size_t a_bytes = 0, b_bytes = 0, out_bytes = 0, scratch_bytes = 0;
+  bool suit = false;
+
+  Pieces(ConvPart its_part, const ConvLayout& layout) : part(its_part), of(layout) {
+    const std::int64_t channels = part == ConvPart::input_gradient ? of.channels : of.filters;
+    const auto block_of = [&](std::int64_t pieces) {
+      const std::int64_t least = of.channels < 16 ? 16 : kLeastChannels;
+      return std::min(channels, round_up(std::max(divide_up(channels, pieces), least), 16));
+    };
+    const std::int64_t read = sums() ? block_of(kPieces) : of.filters;
+    const std::int64_t image = of.channels * of.pixels() + read * of.places();
+    if (image > kElements) return;
+    std::int64_t most = kElements / image;
+    if (!sums()) most = std::min(most, divide_up(kPositions, of.places()));
+    // Batches often are a power of two.
+    images = std::min<std::int64_t>(of.images, std::bit_floor(static_cast<std::uint64_t>(most)));
+    chunks = divide_up(of.images, images);
+    block = block_of(sums() ? kPieces : divide_up(kPieces, chunks));
+    blocks = divide_up(channels, block);
+    for (const bool last : {false, true})
+      for (const bool end : {false, true}) {
+        auto& kernel = kernels[last][end];
+        kernel = kernel_for(part, of, last ? of.images - (chunks - 1) * images : images,
+                            end ? channels - (blocks - 1) * block : block);
+        if (!kernel) return;
+        if (sums() ? chunks > 1 && !kernel->out().is_copied()
+                   : kernel->b().wanted != kernels[0][end]->b().wanted)
+          return;
+        a_bytes = std::max(a_bytes, aligned_bytes(kernel->a().bytes()));
+        b_bytes = std::max(b_bytes, aligned_bytes(kernel->b().bytes()));
+        out_bytes = std::max(out_bytes, aligned_bytes(kernel->out().bytes()));
+        scratch_bytes = std::max(scratch_bytes, aligned_bytes(kernel->scratch_bytes()));
+      }
+    suit = true;
+  }
+
+  bool sums() const noexcept { return part == ConvPart::weight_gradient; }
+  std::int64_t pieces() const noexcept { return sums() ? blocks : blocks * chunks; }
+  std::int64_t slots() const noexcept { return std::min(kPieces, pieces()); }
+  std::size_t slot_bytes() const noexcept { return a_bytes + out_bytes + scratch_bytes; }
+  // Weights are copied once, dy by whoever reads it.
+  std::int64_t copies_of_b() const noexcept { return sums() ? slots() : blocks; }
+  std::size_t workspace_bytes() const noexcept {
+    return static_cast<std::size_t>(copies_of_b()) * b_bytes +
+           static_cast<std::size_t>(slots()) * slot_bytes();
+  }
+
+  // Where a piece's part of an operand begins.
+  std::int64_t x_at(std::int64_t chunk, std::int64_t channel) const noexcept {
+    return (chunk * images * of.channels + channel) * of.pixels();
+  }
+  std::int64_t y_at(std::int64_t chunk, std::int64_t filter) const noexcept {
+    return (chunk * images * of.filters + filter) * of.places();
+  }
+  std::int64_t a_at(std::int64_t chunk) const noexcept {
+    return part == ConvPart::input_gradient ? y_at(chunk, 0) : x_at(chunk, 0);
+  }
+  std::int64_t b_at(std::int64_t chunk, std::int64_t i) const noexcept {
+    if (sums()) return y_at(chunk, i * block);
+    return i * block * (part == ConvPart::forward ? of.depth() : of.taps());
+  }
+  std::int64_t out_at(std::int64_t chunk, std::int64_t i) const noexcept {
+    if (sums()) return i * block * of.depth();
+    return part == ConvPart::forward ? y_at(chunk, i * block) : x_at(chunk, i * block);
+  }
+
+  bool run(const float* a, const float* b, float* out, void* workspace) const {
+    std::byte* const copies = static_cast<std::byte*>(workspace);
+    std::byte* const slots_at = copies + static_cast<std::size_t>(copies_of_b()) * b_bytes;
+    std::atomic<bool> done = true;
+    const auto attempt = [&done](const auto& body) {
+      try {
+        const OneThread one_thread;
+        body();
+      } catch (const dnnl::error&) {
+        done = false;
+      }
+    };
+    const auto kernel = [&](std::int64_t chunk, std::int64_t i) -> const Kernel& {
+      return *kernels[chunk == chunks - 1][i == blocks - 1];
+    };
+    // Some thread's copy of dy, or that of some weights.
+    const auto copy_of_b = [&](std::int64_t i) {
+      return reinterpret_cast<float*>(copies + static_cast<std::size_t>(i) * b_bytes);
+    };
+    const auto read_b = [&](std::int64_t chunk, std::int64_t i, std::int64_t copy) {
+      return Kernel::read(kernel(chunk, i).b(), b + b_at(chunk, i), copy_of_b(copy));
+    };
+    if (!sums()) for_items(blocks, 1, [&](std::int64_t i) { attempt([&] { read_b(0, i, i); }); });
+    for_slots(pieces(), slots(), [&](std::int64_t piece, std::int64_t slot) {
+      const std::int64_t i = piece % blocks;
+      std::byte* const at = slots_at + static_cast<std::size_t>(slot) * slot_bytes();
+      const std::int64_t begin = sums() ? 0 : piece / blocks, end = sums() ? chunks : begin + 1;
+      for (std::int64_t chunk = begin; chunk < end; ++chunk)
+        attempt([&] {
+          const Kernel& its = kernel(chunk, i);
+          const float* its_a = Kernel::read(its.a(), a + a_at(chunk), reinterpret_cast<float*>(at));
+          const float* its_b = sums()                ? read_b(chunk, i, slot)
+                               : its.b().is_copied() ? copy_of_b(i)
+                                                     : b + b_at(chunk, i);
+          its.run(its_a, its_b, reinterpret_cast<float*>(at + a_bytes), at + a_bytes + out_bytes,
+                  out + out_at(chunk, i), chunk > begin);
+        });
+    });
+    return done;
+  }
+};
+
+// None: the own way is to be taken.
+std::optional<Pieces> pieces(ConvPart part, const ConvLayout& of, DType dtype) {
+  if (dtype != DType::f32 || !is_faster(part, of)) return std::nullopt;
+  const Pieces its(part, of);
+  return its.suit ? std::optional(its) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::size_t> library_conv_workspace(ConvPart part, const ConvLayout& of,
+                                                  DType dtype) {
+  const auto its = pieces(part, of, dtype);
+  return its ? std::optional(its->workspace_bytes()) : std::nullopt;
+}
+
+std::optional<Status> library_conv(ConvPart part, const ConvLayout& of, const Buffer& a,
+                                   const Buffer& b, const Buffer& out, void* workspace) noexcept {
+  try {
+    const auto its = pieces(part, of, out.spec.dtype);
+    if (!its) return std::nullopt;
+    if (its->run(a.as<const float>(), b.as<const float>(), out.as<float>(), workspace))
+      return Status{};
+  } catch (const std::bad_alloc&) {
+  }
+  return Status::fail("oneDNN has no memory for a convolution");
+}
+
+}  // namespace ebb::cpu
+#else
+
+namespace ebb::cpu {
+
+std::optional<std::size_t> library_conv_workspace(ConvPart, const ConvLayout&, DType) {
+  return std::nullopt;
+}
+std::optional<Status> library_conv(ConvPart, const ConvLayout&, const Buffer&, const Buffer&,
+                                   const Buffer&, void*) noexcept {
+  return std::nullopt;
+}
+
+}  // namespace ebb::cpu
+#endif
