@@ -75,7 +75,7 @@ class Cutter {
         if (needs_only_shape(*node.op, j, unwanted) && !node.op->stateful) continue;
         const Node::Source& source = node.inputs[j];
         if (is_cut(source)) {
-          if (!rows_.items[n].is_cut) is_read_whole_[from_.output_of(source)] = true;
+          if (item.runs && !rows_.items[n].is_cut) is_read_whole_[from_.output_of(source)] = true;
         } else if (rows_.items[n].is_cut || is_early_[n]) {
           is_early_[from_.index_of(*source.producer)] = true;
           if (source.version == 0) continue;

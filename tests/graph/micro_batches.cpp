@@ -79,6 +79,13 @@ const std::vector<Model>& models() {
          const Tensor loss = sum(square(z)) * 1e-3;
          const Tensor penalty = sum(square(params["out.weight"]));
          return {adam.minimize(loss + penalty, params), sqrt(loss), sum(y)};
+       }},
+      {"a gradient without its loss",
+       {DType::f32, {30}},
+       {DType::f32, {30}},
+       [](const Tensor& x, const Tensor& y, const Parameters& params) -> Tensors {
+         const Tensor z = tanh(dense(params, "out", 30, 30, x)), weight = params["out.weight"];
+         return gradients(mse(z, y) + sum(square(weight)) * 1e-3, {weight});
        }}};
   return all;
 }
