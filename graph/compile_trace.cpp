@@ -31,7 +31,7 @@ std::string argument_name(std::size_t i, std::size_t count) {
 }
 
 CallKey::CallKey(CallArguments& arguments, bool records) : others(std::move(arguments.others)) {
-  shapes.push_back(records);
+  shapes.insert(shapes.end(), {records, looks_for_nan()});
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
     const Tensor& tensor = arguments.tensors[i];
     const Spec& spec = tensor.impl()->spec;

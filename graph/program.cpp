@@ -214,11 +214,13 @@ std::size_t captured_bytes(std::span<const Node* const> captured, const memory::
 
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options) {
+  Passes passes = options.passes;
+  if (looks_for_nan()) passes.fuse = false;  // then each operator has to run by itself
   Draft draft = prune(graph, runtime, fetches, options.what, options.effects);
   infer(draft, shapes);
   const bool is_bounded = options.budget || options.least;
-  const Draft whole = is_bounded || options.passes.merge ? draft : Draft();
-  Schedule schedule = make_improved(draft, whole, options.passes);
+  const Draft whole = is_bounded || passes.merge ? draft : Draft();
+  Schedule schedule = make_improved(draft, whole, passes);
   const bool on_host = options.variables && options.variables->slots_on_host();
   draft.slots_on_host = on_host;
   if (!is_bounded) return Emitter(draft, schedule).emit(options.details);
@@ -237,11 +239,11 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
   if (before > budget) {
     const Draft improved = std::exchange(draft, whole);  // more can be done with single steps
     const Schedule of_improved = schedule;
-    schedule = make_written(draft, options.passes);
+    schedule = make_written(draft, passes);
     draft.slots_on_host = on_host;
     work = work_of(draft);
     Rows rows;
-    if (options.passes.share) {
+    if (passes.share) {
       rows = find_rows(whole, options.batch);
       batch = rows.count;
       micro_batches = fit_budget(whole, rows, draft, schedule, budget, held_by);
@@ -255,9 +257,9 @@ Program make_program(const GraphState& graph, const Tensors& fetches, const FedS
     const std::size_t least = reserved();
     if (least > budget && !options.least)
       refuse_budget(options.what, budget, held_by(draft), draft.slots_on_host, least,
-                    !options.passes.share ? "; with passes off nothing is made to fit"
-                    : rows.can_cut()      ? ""
-                                          : "; micro-batches are not possible: " + rows.reason());
+                    !passes.share    ? "; with passes off nothing is made to fit"
+                    : rows.can_cut() ? ""
+                                     : "; micro-batches are not possible: " + rows.reason());
   }
   Program program = Emitter(draft, schedule).emit(options.details);
   memory::Plan& plan = program.plan;

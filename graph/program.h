@@ -6,6 +6,7 @@
 
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/tensor/storage.h"
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
@@ -103,6 +104,10 @@ struct ProgramOptions {
   const SessionVariables* variables = nullptr;
   std::span<Node* const> effects = {};  // updates that run though no fetch needs them
 };
+
+// Whether the calling thread looks for NaN (DetectNan). Its programs do not fuse, so that plans for
+// such runs are others.
+inline bool looks_for_nan() noexcept { return tape_mode().nan_check != NanCheck::none; }
 
 // Throws Error for fetches or placeholders of another graph, for a placeholder not fed, and if
 // in-place updates need each other in a circle, or if no plan keeps to the budget; and the shape

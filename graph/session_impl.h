@@ -8,7 +8,6 @@
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/parameters/checkpoint.h"
-#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/graph/arena.h"
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
@@ -52,9 +51,6 @@ class Session::Impl {
   };
 
   // Key of a plan: fetches and their versions, then placeholders and their shapes.
-  bool looks_for_nan() const noexcept {
-    return detail::nan_check_on(device.runtime()) != detail::NanCheck::none;
-  }
   using PlanKey = std::vector<std::int64_t>;
   // A program with its addresses, kept for later runs of the same fetches and shapes.
   struct CachedProgram {

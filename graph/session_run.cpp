@@ -109,12 +109,8 @@ bool Session::Impl::keeps_to_budget(const CachedProgram& plan) const {
 
 std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     const Tensors& fetches, const Feeding& feeding, std::vector<Shape> shapes) {
-  Passes passes = options.passes;
   PlanKey key;
-  if (looks_for_nan()) {  // then each operator has to run by itself
-    passes.fuse = false;
-    key.push_back(std::numeric_limits<std::int64_t>::min());
-  }
+  if (detail::looks_for_nan()) key.push_back(std::numeric_limits<std::int64_t>::min());
   for (const Tensor& fetch : fetches) {
     if (!graph.state().owns(fetch))
       detail::refuse("run", "a fetch is not a tensor of this graph: " + fetch.to_string());
@@ -140,11 +136,11 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program =
       detail::make_program(graph.state(), fetches, fed, device.runtime(),
-                           {.passes = passes, .budget = budget, .variables = &variables});
+                           {.passes = options.passes, .budget = budget, .variables = &variables});
   const auto made = std::make_shared<CachedProgram>(
       CachedProgram{std::move(key), std::move(shapes),
                     detail::Executable(std::move(program), device.runtime(), stream.get())});
-  made->looks_for_nan = looks_for_nan();
+  made->looks_for_nan = detail::looks_for_nan();
   if (detail::logs_debug()) {
     const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
@@ -235,7 +231,7 @@ Tensors Session::Impl::run_planned(const Tensors& fetches, const Feeding& feedin
   detail::refuse_while_tracing("run", detail::entry());
   InlineVector<const Tensor*, 8> values;
   bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size() &&
-              keeps_to_budget(*plan) && plan->looks_for_nan == looks_for_nan();
+              keeps_to_budget(*plan) && plan->looks_for_nan == detail::looks_for_nan();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
     detail::require_value(feeding.placeholders[i], value);

@@ -110,6 +110,34 @@ TEST_CASE("a run is looked through as well, in every plan that it is made of") {
   }
 }
 
+TEST_CASE("an operator is looked through that other runs compute with others, and plans know") {
+  const auto of = [](const Tensor& x) {
+    const Tensor root = log(x * 2);
+    return exp(where(isnan(root), 0.0, root) + 1) * root;
+  };
+  const Tensor good = Tensor::full({5000}, 3), nan = arange(5000, {.dtype = DType::f32}) - 2;
+  auto step = compile([&](const Tensor& x) { return where(x > 0, of(x), 0.0); });
+  const std::vector<float> right = step(good).to_vector<float>();
+  CHECK(std::isfinite(step(nan).to_vector<float>()[0]));
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1}), y = of(x);
+  const auto planned = [&] { return graph.plan({y}, {{x, {5000}}}, Device::cpu()).peak_bytes; };
+  const std::size_t together = planned();
+  {
+    const DetectNan detect;
+    CHECK_ERROR(step(nan), NotANumber, "[log] element [0] of its result f32[5000] is NaN");
+    CHECK(step(good).to_vector<float>() == right);
+    for (const Device& device : {Device::cpu(), Device::simulated("cpu", 1_GiB)}) {
+      Session session(graph, {.device = device});
+      session.run(y, {{x, Tensor::full({5000}, 3, DType::f32, device)}});
+      CHECK(session.stats().allocated.peak == planned());
+    }
+    CHECK(planned() > together);
+  }
+  CHECK(planned() == together);
+  CHECK(std::isfinite(step(nan).to_vector<float>()[0]));
+}
+
 TEST_CASE("an update that wrote a NaN has torn what it updated, and no other") {
   Graph graph;
   Parameters parameters(graph);
