@@ -21,9 +21,12 @@ def commands(model, threads, build, weights):
 
 
 def check_losses(workers):
-    """The largest relative difference from PyTorch in the first ten steps."""
+    """The largest relative difference from PyTorch in the first ten steps; and of those that did
+    not make them, which are no longer in `workers` then, why."""
     trained = {name: one for name, one in workers.items() if name not in BOUND}
-    losses, _ = worker.first_losses(trained)
+    losses, lost = worker.first_losses(trained, OPTIONAL)
+    for name in lost:
+        del workers[name]
     expected = losses["PyTorch default"]
     worst = 0
     for name, values in losses.items():
@@ -33,14 +36,14 @@ def check_losses(workers):
                 f"{name} learns something else: losses {values}, PyTorch's {expected}"
             )
         worst = max(worst, difference)
-    return worst
+    return worst, lost
 
 
 def race(model, threads, build, weights, rounds, seconds):
     """One configuration: everything measured, as a dictionary."""
     workers, lost = worker.start(commands(model, threads, build, weights), OPTIONAL)
     try:
-        difference = check_losses(workers)
+        difference, lost_in_steps = check_losses(workers)
         gemm = "oneDNN" if workers["ebb graph"].has_loaded("libdnnl") else "Eigen"
         for name, one in workers.items():
             one.choose_steps(seconds if name not in BOUND else seconds / 3)
@@ -59,7 +62,7 @@ def race(model, threads, build, weights, rounds, seconds):
         "threads": threads,
         "largest_loss_difference": difference,
         "peer": peer,
-        "left_out": lost,
+        "left_out": lost | lost_in_steps,
         "ebb_products_by": gemm,
         "rounds_repeated": disturbed,
         "processors_others_took": others,
