@@ -1,6 +1,7 @@
 """The figures as people read them: tables of at most 80 columns."""
 
 from steps.inputs import MODELS
+from steps.race import CPP
 
 
 def mib(count):
@@ -43,7 +44,9 @@ def steps(result):
         f"{'':<17}{'ms':>7}  {'x PyTorch (quartiles)':<21}"
         f"{'bound':>7}{'ceiling':>9}{'peak MiB':>10}{'above':>7}",
     ]
-    for name in ("ebb graph", "ebb eager", result["peer"]):
+    rows = [name for name in result["workers"] if name.startswith("ebb")]
+    rows += [name for name in result["workers"] if name in (result["peer"], CPP)]
+    for name in rows:
         worker = result["workers"][name]
         ratio, memory = worker["speed_beside_peer"], worker["memory"]
         spread = f"({ratio['low']:.2f}-{ratio['high']:.2f})" if name != result["peer"] else ""
@@ -58,13 +61,13 @@ def steps(result):
     others = [
         f"{name.split()[1]} {worker['step_seconds'] * 1e3:.2f}"
         for name, worker in result["workers"].items()
-        if name.startswith("PyTorch") and name != result["peer"]
+        if name not in rows
     ]
     lines += [
         f"  bound: products {products * 1e3:.2f} + Adam's bytes {stream * 1e3:.2f} ms; fastest "
         f"product {bound['fastest_operations_per_second'] / 1e9:.0f} GFLOP/s",
-        f"  PyTorch's others: {', '.join(others)} ms; "
-        f"losses within {result['largest_loss_difference']:.0e}",
+        f"  PyTorch: {', '.join(others)} ms",
+        f"  losses within {result['largest_loss_difference']:.0e}",
     ]
     lines += [f"  {name}: left out, {why}" for name, why in result["left_out"].items()]
     if not result["quiet"]:

@@ -16,7 +16,7 @@ import torch
 import record
 import report
 from micro import dispatch
-from steps import inputs, race
+from steps import inputs, libtorch, race
 from steps.worker import Failed
 
 MODELS = ["mlp", "lstm", "gpt", "resnet"]
@@ -95,6 +95,11 @@ def main():
             say(printed)
     if options.only in (None, "steps"):
         figures["steps"] = []
+        try:
+            program = libtorch.build(build)
+        except Failed as error:
+            program = None
+            say(f"{race.CPP}: left out, {error}")
         with tempfile.TemporaryDirectory() as folder:
             for model in options.models:
                 weights = os.path.join(folder, f"{model}.safetensors")
@@ -104,7 +109,7 @@ def main():
                         say(f"{threads} threads: left out, there are {cores} cores")
                         continue
                     result = race.race(
-                        model, threads, build, weights, options.rounds, options.seconds
+                        model, threads, build, weights, program, options.rounds, options.seconds
                     )
                     figures["steps"].append(result)
                     say(report.steps(result))

@@ -3,21 +3,26 @@
 from steps import inputs, worker
 
 EBB = {"ebb graph": "graph", "ebb eager": "eager"}
-PEER = {
+PYTHON = {
     "PyTorch default": "default",
     "PyTorch foreach": "foreach",
     "PyTorch fused": "fused",
     "PyTorch compiled": "compile",
 }
-OPTIONAL = {"PyTorch compiled"}  # needs a C++ compiler
+CPP = "PyTorch C++"
+PEER = [*PYTHON, CPP]
+OPTIONAL = {"PyTorch compiled", CPP}  # need a C++ compiler
 BOUND = {"products": "products", "fastest": "fastest", "stream": "stream"}
 
 
-def commands(model, threads, build, weights):
+def commands(model, threads, build, weights, libtorch):
     kind = inputs.MODELS[model].kind
     common = ["--model", kind, "--threads", str(threads), "--weights", weights, "--mode"]
     ours = {name: worker.ebb(build, *common, mode) for name, mode in (EBB | BOUND).items()}
-    return ours | {name: worker.torch(*common, mode) for name, mode in PEER.items()}
+    theirs = {name: worker.torch(*common, mode) for name, mode in PYTHON.items()}
+    if libtorch:
+        theirs[CPP] = [libtorch, kind, str(threads), weights]
+    return ours | theirs
 
 
 def check_losses(workers):
@@ -39,16 +44,16 @@ def check_losses(workers):
     return worst, lost
 
 
-def race(model, threads, build, weights, rounds, seconds):
-    """One configuration: everything measured, as a dictionary."""
-    workers, lost = worker.start(commands(model, threads, build, weights), OPTIONAL)
+def race(model, threads, build, weights, libtorch, rounds, seconds):
+    """One configuration: everything measured, as a dictionary. `libtorch` is a program, or None."""
+    workers, lost = worker.start(commands(model, threads, build, weights, libtorch), OPTIONAL)
     try:
         difference, lost_in_steps = check_losses(workers)
         gemm = "oneDNN" if workers["ebb graph"].has_loaded("libdnnl") else "Eigen"
         for name, one in workers.items():
             one.choose_steps(seconds if name not in BOUND else seconds / 3)
         disturbed, others = worker.take_turns(workers, rounds)
-        trained = [name for name in EBB | PEER if name in workers]
+        trained = [name for name in [*EBB, *PEER] if name in workers]
         memory = {name: workers[name].ask("memory") for name in trained}
         operations = {name: workers[name].ask("operations") for name in ("products", "fastest")}
     finally:
