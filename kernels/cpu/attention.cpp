@@ -30,6 +30,16 @@ struct Tiles {
   }
 };
 
+// The backward cuts the queries and the keys of each matrix into `count` parts.
+struct Parts {
+  std::int64_t count, queries, keys;  // parts, and the sizes of one
+
+  explicit Parts(const AttentionLayout& of) noexcept
+      : count(std::clamp<std::int64_t>(std::min(of.length / kQueries, of.keys / kKeys), 1, kSlots)),
+        queries(round_up(divide_up(of.length, count), kQueries)),
+        keys(round_up(divide_up(of.keys, count), kQueries)) {}
+};
+
 std::int64_t slots_of(std::int64_t pieces) noexcept { return std::min(pieces, kSlots); }
 
 template <class T>
@@ -113,6 +123,15 @@ struct Scores {
   }
 };
 
+template <class T>
+T dot(const T* a, const T* b, std::int64_t count) noexcept {
+  Block<T> sums = 0;
+  std::int64_t i = 0;
+  for (; i + kBlock<T> <= count; i += kBlock<T>) sums += load(a + i) * load(b + i);
+  if (i < count) sums += load_tail(a + i, count - i, T{}) * load_tail(b + i, count - i, T{});
+  return static_cast<T>(sum(sums));
+}
+
 }  // namespace
 
 MemoryNeeds attention_memory(const MemoryQuery& query) {
@@ -174,17 +193,28 @@ Status attention(const KernelContext& context) {
 MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
-  return needs(dtype, of, of.batch, true);
+  return needs(dtype, of, of.batch * Parts(of).count, true);
 }
 
-// A piece is one matrix of the batch, all of whose tiles are computed again:
+// Computes all tiles again:
 //   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale,
 //   dq += ds k, dk += ds^T q
+// Few matrices alone would leave threads idle. Each part of the queries meets each part of the keys
+// in a round of its own, so no two pieces of a round add to the same rows, and each row's sum has
+// one order.
 Status attention_backward(const KernelContext& context) {
   const std::span<const Buffer> in = context.inputs;
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
+  const Parts parts(of);
   return for_wide(in[0].spec.dtype, [&]<class T>(T) {
-    const auto matrices = [&](std::int64_t batch, const Tiles<T>& tiles) {
+    const auto meet = [&](std::int64_t piece, std::int64_t round, const Tiles<T>& tiles) {
+      const std::int64_t batch = piece / parts.count, part = piece % parts.count;
+      // In this order causal rounds are equally long.
+      const std::int64_t other = (round + parts.count - part) % parts.count;
+      const std::int64_t first_query = std::min(of.length, part * parts.queries);
+      const std::int64_t last_query = std::min(of.length, first_query + parts.queries);
+      const std::int64_t first_key = std::min(of.keys, other * parts.keys);
+      const std::int64_t last_key = std::min(of.keys, first_key + parts.keys);
       const Scores<T> scores(context, of, kAttentionMask, batch);
       const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
         return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;
@@ -196,20 +226,22 @@ Status attention_backward(const KernelContext& context) {
       T* dq = matrix(context.outputs[0], of.length * of.depth);
       T* dk = matrix(context.outputs[1], of.keys * of.depth);
       T* dv = matrix(context.outputs[2], of.keys * of.width);
-      if (dq != nullptr) std::fill_n(dq, of.length * of.depth, T{});
-      if (dk != nullptr) std::fill_n(dk, of.keys * of.depth, T{});
-      if (dv != nullptr) std::fill_n(dv, of.keys * of.width, T{});
+      const auto clear = [&](T* to, std::int64_t first, std::int64_t last, std::int64_t columns) {
+        if (to != nullptr && round == 0) std::fill(to + first * columns, to + last * columns, T{});
+      };
+      clear(dq, first_query, last_query, of.depth);
+      clear(dk, first_key, last_key, of.depth);
+      clear(dv, first_key, last_key, of.width);
 
-      for (std::int64_t query = 0; query < of.length; query += kQueries) {
-        const std::int64_t queries = std::min(kQueries, of.length - query);
+      for (std::int64_t query = first_query; query < last_query; query += kQueries) {
+        const std::int64_t queries = std::min(kQueries, last_query - query);
+        const std::int64_t end = std::min(last_key, scores.keys_before(query + queries));
+        if (end <= first_key) continue;
         for (std::int64_t i = 0; i < queries; ++i) {
-          double sum = 0;
-          for (std::int64_t j = (query + i) * of.width; j < (query + i + 1) * of.width; ++j)
-            sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]);
-          tiles.row[i] = static_cast<T>(sum);
+          const std::int64_t row = (query + i) * of.width;
+          tiles.row[i] = dot(dy + row, y + row, of.width);
         }
-        const std::int64_t end = scores.keys_before(query + queries);
-        for (std::int64_t key = 0; key < end; key += kKeys) {
+        for (std::int64_t key = first_key; key < end; key += kKeys) {
           const std::int64_t keys = std::min(kKeys, end - key);
           T *p = tiles.scores, *ds = tiles.d_scores;
           scores.tile(query, queries, key, keys, p);
@@ -235,7 +267,9 @@ Status attention_backward(const KernelContext& context) {
         }
       }
     };
-    for_tiles<T>(of, of.batch, context.workspace, true, matrices);
+    for (std::int64_t round = 0; round < parts.count; ++round)
+      for_tiles<T>(of, of.batch * parts.count, context.workspace, true,
+                   [&](std::int64_t piece, const Tiles<T>& tiles) { meet(piece, round, tiles); });
   });
 }
 

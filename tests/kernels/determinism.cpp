@@ -3,12 +3,15 @@
 #include <cstring>
 #include <functional>
 
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/attention.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/bytes.h"
@@ -64,6 +67,23 @@ TEST_CASE("What is permuted is the same bits for any number of threads") {
   for (const Axes& axes : {Axes{3, 0, 2, 1}, Axes{0, 1, 3, 2}, Axes{2, 3, 0, 1}}) {
     const Tensor x = noise({40, 3, 170, 65});
     check_threads_agree([&] { return permute(x, axes); });
+  }
+}
+
+TEST_CASE("Attention's gradients are the same bits for any number of threads, and in any batch") {
+  for (const bool causal : {false, true}) {
+    CAPTURE(causal);
+    const Tensor q = noise({2, 530, 20}) / 5, k = noise({2, 1100, 20}), v = noise({2, 1100, 3});
+    const auto gradients_of = [&](Tensors x) {
+      for (Tensor& each : x) each = each.with_grad();
+      const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {.causal = causal});
+      Tensors all = gradients(sum(y * y), x);
+      for (Tensor& each : all) each = reshape(slice(each, 0, 1), {-1});
+      return concat(all);
+    };
+    const Tensors few = {slice(q, 0, 1), slice(k, 0, 1), slice(v, 0, 1)};
+    check_threads_agree([&] { return gradients_of(few); });
+    CHECK((bytes_of(gradients_of({q, k, v})) == bytes_of(gradients_of(few))));
   }
 }
 
