@@ -10,10 +10,17 @@ namespace ebb::detail {
 
 namespace {
 
+// Operator whose result the step keeps: a chain's last, which also gives the step its line.
+const char* name_of(const Node& node) {
+  const FusedChain* const chain = chain_of(node);
+  if (!chain) return node.op->name;
+  return chain->sum ? chain->sum->mean ? "mean" : "sum" : chain->steps.back().name;
+}
+
 memory::Tag tag_of(const Draft& draft, const Schedule& schedule, std::size_t step) {
   if (step >= schedule.order.size()) return {};
   const Node& node = *draft.steps[schedule.order[step]].node;
-  return tag(node.op->name, node.site);
+  return tag(name_of(node), node.site);
 }
 
 void keep_largest(std::vector<memory::Holder>& holders) {

@@ -7,6 +7,7 @@
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -118,6 +119,20 @@ TEST_CASE("a chain is told with its operators, and needs no memory for values on
   if (!device.runtime().is_host()) return;  // sums end no chains there
   CHECK(arena(loss) < 1024);
   CHECK(plan.describe().find(" = fused subtract, square, mean(x)") != std::string::npos);
+}
+
+TEST_CASE("memory for a chain's result is asked for by the chain's last operator",
+          "[row12][host]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 64}), a = cumsum(x, 0);
+  const int at = __LINE__ + 1;
+  const Tensor b = maximum(tanh(a * 2), a);
+  const Tensor y = cumsum(b, 0) + a;
+  const memory::Plan plan = graph.plan({y}, {{x, {1000, 64}}}, Device::cpu());
+  CHECK(plan.peak_node == "maximum " + line(at));
+  Session session(graph, {.memory_limit = plan.reserved_bytes / 2});
+  CHECK_ERROR(session.run(y, {{x, Tensor::zeros({1000, 64})}}), OutOfMemory,
+              "asked by     maximum " + line(at));
 }
 
 TEST_CASE("a chain keeps apart what an update comes between, and what others read") {
