@@ -11,7 +11,8 @@ struct Passes {
 
   bool identities;  // drop nodes that change nothing
   bool merge;       // compute once what several nodes compute
-  bool fuse;   // compute chains of pointwise operators as one, without memory for values on the way
+  bool fuse;   // compute chains of pointwise operators on 4,096 elements or more as one, without
+               // memory for values on the way
   bool share;  // let outputs take over inputs, choose the order of updates, keep to a budget
 };
 

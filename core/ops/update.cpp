@@ -48,8 +48,10 @@ void infer_assign_slice(Inference& inference) {
   const Spec &x = inference.inputs[0], &value = inference.inputs[1];
   const auto& part = inference.attribute<AssignSliceAttributes>();
   const int axis = detail::require_axis(inference, x.shape, part.axis);
+  inference.require(value.shape.rank() == x.shape.rank(),
+                    "takes a value with all axes of x: unsqueeze(value, axis)");
   Shape like = x.shape;
-  if (value.shape.rank() == x.shape.rank()) like.set(axis, value.shape.dim(axis));
+  like.set(axis, value.shape.dim(axis));
   inference.require(value.dtype == x.dtype && detail::may_equal(value.shape, like),
                     "takes a value of x's dtype, and of its sizes but along the axis");
   // An open axis may be as long as any, an open value empty.

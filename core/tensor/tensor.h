@@ -67,7 +67,7 @@ class Tensor {
     std::swap(impl_, other.impl_);
     return *this;
   }
-  void operator=(const Tensor&) && = delete;  // x[0] is a copy: assign_slice(x, 0, y)
+  void operator=(const Tensor&) && = delete;  // x[0] is a copy: assign_slice(x, 0, unsqueeze(y, 0))
   ~Tensor() {
     if (impl_) release();
   }
