@@ -25,8 +25,9 @@ inline TapeMode detecting(const DetectNanOptions& options, CallSite site) {
 // the operator's name and line and the element, and says whether the operator made the NaN or was
 // given it. An update that wrote one has torn its target. Indices and labels on a GPU are checked
 // before they are used; one out of range throws Error, as it always does on the CPU. For debugging:
-// outputs on a GPU are copied to the host, and programs do not run captured. A compiled step is
-// watched from outside: made inside of one, it throws Error.
+// outputs on a GPU are copied to the host, and programs do not run captured. Sessions and compiled
+// steps make other plans for it, which fuse nothing. A compiled step is watched from outside: made
+// inside of one, it throws Error.
 //
 //   DetectNan detect;
 //   loss.backward();
