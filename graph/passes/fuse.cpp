@@ -29,8 +29,11 @@ class Fuser {
   static constexpr std::int64_t kLeastElements = 4096;
 
  public:
-  explicit Fuser(Draft& draft)
-      : draft_(draft), readers_(draft.memories.size()), joined_(draft.steps.size(), kNone) {
+  Fuser(Draft& draft, bool sums)
+      : draft_(draft),
+        sums_(sums && draft.runtime->profile().kernels == memory::Kernels::cpu),
+        readers_(draft.memories.size()),
+        joined_(draft.steps.size(), kNone) {
     for (Index s = 0; s < draft_.steps.size(); ++s)
       for (const DraftOperand& input : draft_.inputs_of(draft_.steps[s]))
         if (input.value.memory != kNone) readers_[input.value.memory].push_back(s);
@@ -60,8 +63,7 @@ class Fuser {
   // A sum or mean over all axes or the last ones, which may end a chain on the CPU.
   bool is_sum(Index s) const {
     const OpDef& op = op_of(s);
-    if (draft_.runtime->profile().kernels != memory::Kernels::cpu) return false;
-    if (&op != &sum_op && &op != &mean_op) return false;
+    if (!sums_ || (&op != &sum_op && &op != &mean_op)) return false;
     const Spec& in = spec_of(draft_.inputs_of(draft_.steps[s])[0]);
     if (in.dtype != DType::f32 && in.dtype != DType::f64) return false;
     const MergedAxes merged(in.shape, draft_.steps[s].node->attributes.get<Reduction>().axes);
@@ -269,6 +271,7 @@ class Fuser {
   }
 
   Draft& draft_;
+  const bool sums_;
   std::vector<std::vector<Index>> readers_;  // by memory: steps, kNone for a fetch
   std::vector<Index> joined_;                // by step: the last one of its chain
 };
@@ -284,6 +287,8 @@ bool ends_in_sum(const Node& node) noexcept {
   return chain && chain->sum;
 }
 
-bool fuse(Draft& draft) { return draft.runtime->profile().fuses && Fuser(draft).run(); }
+bool fuse(Draft& draft, bool sums) {
+  return draft.runtime->profile().fuses && Fuser(draft, sums).run();
+}
 
 }  // namespace ebb::detail
