@@ -174,4 +174,34 @@ TEST_CASE("a chain that ends in a sum leaves its inputs alone, and opaque result
       graph.plan({loss, gradients(loss, {cell.input})[0]}, {{sequence, {4, 5, 3}}}, device));
 }
 
+TEST_CASE(
+    "a chain reads parts, boolean rows and columns of its own shape, and its sums cross rows") {
+  const Device device = own_test_device();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {64, 128}),
+               column = graph.placeholder("column", DType::f32, {64, 1}),
+               table = graph.placeholder("table", DType::f32, {8, 64}),
+               cube = reshape(x, {16, 8, 64}), positive = table > 0,
+               narrow = reshape(slice(table, 0, 1), {64, 1}) > 0, y = exp(x);
+  const Feeds fed = {{x, waves({64, 128}, 0.3, device)},
+                     {column, waves({64, 1}, 0.7, device)},
+                     {table, waves({8, 64}, 0.9, device)}};
+  const Tensor per_row = mean(square(x * column), {.axes = {1}});
+  const Tensors all = {
+      slice(y, 0, 1) * y + 1,
+      reshape(reshape(x * column, {2, 64, 64}) * column, {64, 128}) + 1,
+      where(positive, tanh(cube), 0.5) * 2,
+      where(narrow, tanh(x), 0.5) * 2,
+      sum(tanh(cube * table), {.axes = {2}}),
+      sum(tanh(cube * 2), {.axes = {0, 2}}),
+      gradients(sum(square(per_row)), {x})[0],
+  };
+  Session session(graph, {.device = device}), written(graph, {.device = device, .passes = false});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    CHECK(session.run(all[i], fed).to_vector<float>() ==
+          written.run(all[i], fed).to_vector<float>());
+  }
+}
+
 }  // namespace ebb::tests
