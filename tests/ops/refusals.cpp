@@ -191,6 +191,7 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
               "[assign_slice] the value does not fit into axis 1 at 2; inputs are f32[2, 3], f32[");
   EBB_REFUSES(assign_slice(x, f32({}), x), ShapeError, "`begin` must be an i64 scalar");
   EBB_REFUSES(assign_slice(x, 0, f32({3})), ShapeError, "a value with all axes of x: unsqueeze(");
+  EBB_REFUSES(assign_slice(x, 0, cast(x, DType::f64)), ShapeError, "takes a value of x's dtype");
   EBB_REFUSES(assign_slice(x, 0, 1), Error, "[assign_slice] ");
   EBB_REFUSES(assign_slice(x, 0, slice(x, 1, 2)), Error, "[assign_slice] ");
   EBB_REFUSES(sum(x, {.axes = {0}, .axis = 0}), Error, "[sum] ");

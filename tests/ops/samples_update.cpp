@@ -42,6 +42,7 @@ void update_family(std::vector<Sample>& samples, References& references, DType) 
   };
   add_slice(assign_slice_op, "rows", {{{5, kOpen}}, {{2, kOpen}}}, 0, 2);
   add_slice(assign_slice_op, "from the end", {{{kOpen, 6, 2}}, {{kOpen, 3, 2}}}, 1, -4);
+  add_slice(assign_slice_op, "up to the end", {{{kOpen, 6}}, {{kOpen, 2}}}, 1, -2);
   add_slice(assign_slice_op, "an open part of one axis", {{{kOpen}}, {{kOpen}}}, 0, 0);
   const SampleInput begin{{}, Values::long_labels};
   add_slice(assign_slice_at_op, "a middle axis", {{{kOpen, 6, 2}}, {{kOpen, 2, 2}}, begin}, 1, 0);

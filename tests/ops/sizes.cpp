@@ -202,6 +202,7 @@ TEST_CASE("Convolutions of any size are those of the references") {
   conv({5, 3, 32, 32}, {20, 3, 3, 3}, {.padding = 1});
   conv({5, 70, 8, 7}, {20, 70, 3, 2}, {.padding = {1, 0}});
   conv({17, 20, 4, 4}, {70, 20, 3, 3}, {.padding = 1});
+  conv({2, 40, 5, 5}, {40, 20, 3, 3}, {.padding = 1, .groups = 2});
   conv({3, 20, 19, 18}, {33, 20, 3, 3}, {.stride = 2, .padding = 1, .dilation = {1, 2}});
   conv({1, 1, 1, 9}, {1, 1, 1, 3}, {.padding = {0, 1}});
   conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});
