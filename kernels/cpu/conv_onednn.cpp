@@ -189,8 +189,7 @@ bool is_faster(ConvPart part, const ConvLayout& of) noexcept {
 
 // A piece is some images and some channels of the result; of a weight gradient, some channels, for
 // some images after the other.
-class Pieces {
- public:
+struct Pieces {
   static constexpr std::int64_t kPieces = 8, kLeastChannels = 64;
   static constexpr std::int64_t kElements = 96 * 1024;  // of the images of a piece
   static constexpr std::int64_t kPositions = 256;       // of a piece, where there are so many
@@ -199,7 +198,12 @@ class Pieces {
   ConvLayout of;
   std::int64_t images = 0, chunks = 0;  // images of a piece
   std::int64_t block = 0, blocks = 0;   // channels of a piece
-  // Of whole pieces; of the last images; of the last channels.
+  // Elements of an operand from one piece to the next.
+  struct Steps {
+    std::int64_t chunk = 0, block = 0;
+    std::int64_t at(std::int64_t c, std::int64_t b) const noexcept { return c * chunk + b * block; }
+  } a_step, b_step, out_step;
+  // [whether of the last images][whether of the last channels]
   std::shared_ptr<const Kernel> kernels[2][2];
   std::size_t a_bytes = 0, b_bytes = 0, out_bytes = 0, scratch_bytes = 0;
   bool suit = false;
@@ -220,6 +224,12 @@ class Pieces {
     chunks = divide_up(of.images, images);
     block = block_of(sums() ? kPieces : divide_up(kPieces, chunks));
     blocks = divide_up(channels, block);
+    const Steps x{images * of.channels * of.pixels(), block * of.pixels()},
+        y{images * of.filters * of.places(), block * of.places()},
+        weights{0, block * (part == ConvPart::input_gradient ? of.taps() : of.depth())};
+    a_step = {part == ConvPart::input_gradient ? y.chunk : x.chunk, 0};
+    b_step = sums() ? y : weights;
+    out_step = sums() ? weights : part == ConvPart::forward ? y : x;
     for (const bool last : {false, true})
       for (const bool end : {false, true}) {
         auto& kernel = kernels[last][end];
@@ -248,25 +258,6 @@ class Pieces {
            static_cast<std::size_t>(slots()) * slot_bytes();
   }
 
-  // Where a piece's part of an operand begins.
-  std::int64_t x_at(std::int64_t chunk, std::int64_t channel) const noexcept {
-    return (chunk * images * of.channels + channel) * of.pixels();
-  }
-  std::int64_t y_at(std::int64_t chunk, std::int64_t filter) const noexcept {
-    return (chunk * images * of.filters + filter) * of.places();
-  }
-  std::int64_t a_at(std::int64_t chunk) const noexcept {
-    return part == ConvPart::input_gradient ? y_at(chunk, 0) : x_at(chunk, 0);
-  }
-  std::int64_t b_at(std::int64_t chunk, std::int64_t i) const noexcept {
-    if (sums()) return y_at(chunk, i * block);
-    return i * block * (part == ConvPart::forward ? of.depth() : of.taps());
-  }
-  std::int64_t out_at(std::int64_t chunk, std::int64_t i) const noexcept {
-    if (sums()) return i * block * of.depth();
-    return part == ConvPart::forward ? y_at(chunk, i * block) : x_at(chunk, i * block);
-  }
-
   bool run(const float* a, const float* b, float* out, void* workspace) const {
     std::byte* const copies = static_cast<std::byte*>(workspace);
     std::byte* const slots_at = copies + static_cast<std::size_t>(copies_of_b()) * b_bytes;
@@ -287,7 +278,7 @@ class Pieces {
       return reinterpret_cast<float*>(copies + static_cast<std::size_t>(i) * b_bytes);
     };
     const auto read_b = [&](std::int64_t chunk, std::int64_t i, std::int64_t copy) {
-      return Kernel::read(kernel(chunk, i).b(), b + b_at(chunk, i), copy_of_b(copy));
+      return Kernel::read(kernel(chunk, i).b(), b + b_step.at(chunk, i), copy_of_b(copy));
     };
     if (!sums()) for_items(blocks, 1, [&](std::int64_t i) { attempt([&] { read_b(0, i, i); }); });
     for_slots(pieces(), slots(), [&](std::int64_t piece, std::int64_t slot) {
@@ -297,12 +288,13 @@ class Pieces {
       for (std::int64_t chunk = begin; chunk < end; ++chunk)
         attempt([&] {
           const Kernel& its = kernel(chunk, i);
-          const float* its_a = Kernel::read(its.a(), a + a_at(chunk), reinterpret_cast<float*>(at));
+          const float* its_a =
+              Kernel::read(its.a(), a + a_step.at(chunk, 0), reinterpret_cast<float*>(at));
           const float* its_b = sums()                ? read_b(chunk, i, slot)
                                : its.b().is_copied() ? copy_of_b(i)
-                                                     : b + b_at(chunk, i);
+                                                     : b + b_step.at(chunk, i);
           its.run(its_a, its_b, reinterpret_cast<float*>(at + a_bytes), at + a_bytes + out_bytes,
-                  out + out_at(chunk, i), chunk > begin);
+                  out + out_step.at(chunk, i), chunk > begin);
         });
     });
     return done;
