@@ -81,10 +81,10 @@ const std::vector<Model>& models() {
          return {adam.minimize(loss + penalty, params), sqrt(loss), sum(y)};
        }},
       {"a gradient without its loss",
-       {DType::f32, {30}},
-       {DType::f32, {30}},
+       {DType::f32, {3}},
+       {DType::f32, {200}},
        [](const Tensor& x, const Tensor& y, const Parameters& params) -> Tensors {
-         const Tensor z = tanh(dense(params, "out", 30, 30, x)), weight = params["out.weight"];
+         const Tensor z = tanh(dense(params, "out", 3, 200, x)), weight = params["out.weight"];
          return gradients(mse(z, y) + sum(square(weight)) * 1e-3, {weight});
        }}};
   return all;
