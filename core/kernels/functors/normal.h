@@ -49,10 +49,7 @@ struct Normal {
     const X cut = choose(bound < any, bound, any), half = parameter<X>(-0.5);
     x = choose(cut < -bound, -bound, cut);
     const X size = abs(x), high = (size + shift) - shift;
-    const X most = half * high * high, rest = half * (size - high) * (size + high);
-    // The sum's rounding is so small that its exponential is 1 more than itself.
-    const X sum = most + rest, rounded = exp(sum);
-    bell = rounded + rounded * ((most - sum) + rest);
+    bell = exp(half * high * high) * exp(half * (size - high) * (size + high));
     ratio = tail_ratio(size);
   }
   // The probability of less than x, times a factor: alone it might underflow.
