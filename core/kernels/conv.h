@@ -65,10 +65,9 @@ struct ConvLayout {
 // larger than the tile. The gradient of the weights is also summed there in up to 8 parts of their
 // size, however many images there are. The gradient of the input may take a copy of the weights.
 // oneDNN's kernels, which serve small images and strided gradients of f32, take a copy of the
-// weights, and of images up to 96 Ki elements in each of at most 8 threads, with channels rounded up
-// to a vector.
-// f16 and bf16 take float copies of their operands as well. A GPU copies nothing; its gradient of
-// the weights takes up to 4 MiB (8 for f64).
+// weights, and of images up to 96 Ki elements in each of at most 8 threads, with channels rounded
+// up to a vector. f16 and bf16 take float copies of their operands as well. A GPU copies nothing;
+// its gradient of the weights takes up to 4 MiB (8 for f64).
 namespace cpu {
 KernelFunction conv2d, conv2d_weight_gradient;
 KernelFunction conv_transpose2d;  // and conv2d_input_gradient, which has no bias

@@ -30,8 +30,8 @@ double squares(const T* x, std::int64_t count, T mean) noexcept {
   return sum.total();
 }
 
-// Writes dx, adds dy to sums[c] and dy times normal to sums[channels + c]: for one group of channels
-// in one or more batch rows.
+// Writes dx, adds dy to sums[c] and dy times normal to sums[channels + c]: for one group of
+// channels in one or more batch rows.
 template <class T>
 struct RowGradients {
   static constexpr std::int64_t kRows = 32;  // that are added up in T
