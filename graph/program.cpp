@@ -161,19 +161,15 @@ Schedule make_written(Draft& draft, Passes passes) {
   return best_schedule(draft, passes);
 }
 
-// A chain that ends in a sum has workspace for it, which may be at the peak.
 void fuse_unless_larger(Draft& draft, Schedule& schedule, const Passes& passes) {
   if (!passes.fuse) return;
-  for (const bool sums : {true, false}) {
-    Draft fused = draft;
-    if (!fuse(fused, sums)) return;
-    add_dependencies(fused);
-    Schedule of_fused = best_schedule(fused, passes);
-    if (of_fused.layout.total_bytes > schedule.layout.total_bytes) continue;
-    draft = std::move(fused);
-    schedule = std::move(of_fused);
-    return;
-  }
+  Draft fused = draft;
+  if (!fuse(fused)) return;
+  add_dependencies(fused);
+  Schedule of_fused = best_schedule(fused, passes);
+  if (of_fused.layout.total_bytes > schedule.layout.total_bytes) return;
+  draft = std::move(fused);
+  schedule = std::move(of_fused);
 }
 
 // Merges nodes and fuses steps, each unless the plan takes more bytes then.

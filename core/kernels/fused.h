@@ -43,7 +43,6 @@ struct FusedAttributes {
 namespace cpu {
 // out = the result of the chain's last step. out may be an input of out's own shape and dtype.
 Status fused(const KernelContext&);
-MemoryNeeds fused_memory(const MemoryQuery&);
 }  // namespace cpu
 namespace cuda {
 KernelFunction fused;

@@ -7,7 +7,7 @@ namespace ebb {
 constinit const OpDef fused_op{.name = "fused",
                                .infer = nullptr,
                                .takes_over = kAll,
-                               .cpu = {cpu::fused, cpu::fused_memory},
+                               .cpu = cpu::fused,
                                .cuda = {.run = cuda::fused, .prepare = cuda::fused_prepare}};
 
 }  // namespace ebb

@@ -29,9 +29,9 @@ class Fuser {
   static constexpr std::int64_t kLeastElements = 4096;
 
  public:
-  Fuser(Draft& draft, bool sums)
+  explicit Fuser(Draft& draft)
       : draft_(draft),
-        sums_(sums && draft.runtime->profile().kernels == memory::Kernels::cpu),
+        sums_(draft.runtime->profile().kernels == memory::Kernels::cpu),
         readers_(draft.memories.size()),
         joined_(draft.steps.size(), kNone) {
     for (Index s = 0; s < draft_.steps.size(); ++s)
@@ -287,8 +287,6 @@ bool ends_in_sum(const Node& node) noexcept {
   return chain && chain->sum;
 }
 
-bool fuse(Draft& draft, bool sums) {
-  return draft.runtime->profile().fuses && Fuser(draft, sums).run();
-}
+bool fuse(Draft& draft) { return draft.runtime->profile().fuses && Fuser(draft).run(); }
 
 }  // namespace ebb::detail

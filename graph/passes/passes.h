@@ -38,9 +38,9 @@ bool merge(Draft& draft);
 // Gives every value a memory, and makes steps of the nodes that compute.
 void resolve(Draft& draft);
 
-// Improves: makes one step of pointwise steps whose results only the others read, with `sums` of
-// those and the sum behind them as well. Returns whether there are such.
-bool fuse(Draft& draft, bool sums);
+// Improves: makes one step of pointwise steps whose results only the others read, and on the CPU of
+// the sum behind them as well. Returns whether there are such.
+bool fuse(Draft& draft);
 
 // The chain that a step of fuse() runs; null for any other step.
 const FusedChain* chain_of(const Node& node) noexcept;

@@ -229,7 +229,7 @@ Status fused(const KernelContext& context) {
     const std::int64_t count = chain.summed.elements(), results = out.elements();
     const Status status = for_wide(out.spec.dtype, [&]<class T>(T) {
       sum_runs(MergedAxes(chain.summed, chain.sum->axes), out.as<T>(),
-               chain.sum->divisor(count, results), context.workspace,
+               chain.sum->divisor(count, results),
                [&] { return Summands<T>(context, chain, inputs, problem); });
     });
     if (!status.ok()) return status;
@@ -245,11 +245,6 @@ Status fused(const KernelContext& context) {
     });
   }
   return problem ? Status::fail(problem) : Status();
-}
-
-MemoryNeeds fused_memory(const MemoryQuery& query) {
-  const FusedChain& chain = *query.attribute<FusedAttributes>().chain;
-  return chain.sum ? sum_memory_of(chain.summed, chain.sum->axes) : MemoryNeeds();
 }
 
 }  // namespace ebb::cpu

@@ -18,7 +18,7 @@ template <class T>
 void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void* workspace) {
   const auto result = [=](double total) { return static_cast<T>(total / divisor); };
   if (merged.inner_reduced && merged.groups <= 1) {
-    sum_runs(merged, out, divisor, workspace,
+    sum_runs(merged, out, divisor,
              [=] { return [=](std::int64_t begin, std::int64_t) { return in + begin; }; });
   } else if (!merged.inner_reduced && merged.groups == 1 && divisor == 1) {
     column_sum(in, merged.outer_reduced, merged.inner, out, workspace);
@@ -63,15 +63,13 @@ Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, v
   });
 }
 
-}  // namespace
-
-MemoryNeeds sum_memory_of(const Shape& shape, std::uint32_t axes) noexcept {
+MemoryNeeds memory_of(const Shape& shape, std::uint32_t axes) noexcept {
   const MergedAxes merged(shape, axes);
-  if (shape.elements() > 0 && !merged.inner_reduced && merged.groups == 1)
-    return {.workspace_bytes = column_sum_bytes(merged.outer_reduced, merged.inner)};
-  if (merged.inner <= kSumPiece) return {};
-  return needs_of_pieces(shape, axes, kSumPiece, sizeof(double));
+  if (shape.elements() == 0 || merged.inner_reduced || merged.groups != 1) return {};
+  return {.workspace_bytes = column_sum_bytes(merged.outer_reduced, merged.inner)};
 }
+
+}  // namespace
 
 Status sum(const KernelContext& context) {
   if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
@@ -86,12 +84,12 @@ Status sum_like(const KernelContext& context) {
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
   if (!is_floating(query.inputs[0].dtype)) return {};
-  return sum_memory_of(query.inputs[0].shape, query.attribute<Reduction>().axes);
+  return memory_of(query.inputs[0].shape, query.attribute<Reduction>().axes);
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
-  return sum_memory_of(query.inputs[0].shape,
-                       axes_between(query.inputs[0].shape, query.outputs[0].shape));
+  return memory_of(query.inputs[0].shape,
+                   axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 
 Status broadcast_like(const KernelContext& context) {

@@ -8,19 +8,14 @@
 
 namespace ebb::cpu {
 
-// Elements of a sum over everything that are worth a piece, and those that are asked for at once:
-// whole runs of add_contiguous().
-inline constexpr std::int64_t kSumPiece = 64 * 1024, kSumChunk = 4 * kRun * kBlock<float>;
-
-// The workspace of a floating sum, for any axes.
-MemoryNeeds sum_memory_of(const Shape& shape, std::uint32_t axes) noexcept;
+// Elements of a sum that are asked for at once: whole runs of add_contiguous().
+inline constexpr std::int64_t kSumChunk = 4 * kRun * kBlock<float>;
 
 // out = the sums over all elements, or over the innermost axes, divided. A thread takes a reader
 // from make_reader(), which gives up to kSumChunk elements: reader(begin, count) points to
 // elements [begin, begin + count), in their order. The sums do not depend on how they are made.
 template <class T, class MakeReader>
-void sum_runs(const MergedAxes& merged, T* out, double divisor, void* workspace,
-              const MakeReader& make_reader) {
+void sum_runs(const MergedAxes& merged, T* out, double divisor, const MakeReader& make_reader) {
   const auto result = [=](double total) { return static_cast<T>(total / divisor); };
   const auto sum = [](auto& reader, std::int64_t begin, std::int64_t end) {
     double total = 0;
@@ -32,14 +27,15 @@ void sum_runs(const MergedAxes& merged, T* out, double divisor, void* workspace,
   };
   const std::int64_t n = merged.inner;
   if (merged.reduces_all()) {
-    double one[1];
-    double* const partial = n <= kSumPiece ? one : static_cast<double*>(workspace);
-    for_pieces(n, kSumPiece, [&](std::int64_t begin, std::int64_t end) {
+    constexpr std::int64_t kPieces = 64, kLeast = 64 * 1024;
+    const std::int64_t piece = round_up(std::max(kLeast, divide_up(n, kPieces)), kSumChunk);
+    double partial[kPieces];
+    for_pieces(n, piece, [&](std::int64_t begin, std::int64_t end) {
       auto reader = make_reader();
-      partial[begin / kSumPiece] = sum(reader, begin, end);
+      partial[begin / piece] = sum(reader, begin, end);
     });
     double total = 0;
-    for (std::int64_t i = 0; i < divide_up(n, kSumPiece); ++i) total += partial[i];
+    for (std::int64_t i = 0; i < divide_up(n, piece); ++i) total += partial[i];
     *out = result(total);
     return;
   }
