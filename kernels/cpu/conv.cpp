@@ -6,8 +6,8 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/conv_library.h"
-#include "ebb/kernels/cpu/depthwise.h"
 #include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/padded_plane.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
@@ -54,32 +54,21 @@ struct ConvCut {
 
   std::int64_t rows(const ConvLayout& of) const noexcept { return channels * of.taps(); }
 
-  // Cuts a channel with its padding, of which a tile is gathered.
-  DepthwiseCut padded(const ConvLayout& of) const noexcept {
-    const std::int64_t width = std::max<std::int64_t>(1, of.out_width);
-    return {of, false, std::min(of.out_height, positions / width + 2)};
+  // A channel with its padding, of which a tile is gathered.
+  PaddedPlane padded(const ConvLayout& of) const noexcept {
+    return {of, positions / std::max<std::int64_t>(1, of.out_width) + 2};
   }
   ConvCut with_padding(const ConvLayout& of) const noexcept {
     constexpr std::int64_t kMost = 16 * 1024;
     ConvCut cut = *this;
-    const std::int64_t elements = of.is_pointwise() ? 0 : padded(of).elements;
+    const std::int64_t elements = of.is_pointwise() ? 0 : padded(of).elements();
     if (elements == 0 || elements > kMost) return cut;
     cut.padded_at = tile + kBlock<float>;
     cut.tile = cut.padded_at + elements;
     return cut;
   }
 
-  // Groups of one channel: by planes and tiles.
-  static ConvCut depthwise(const ConvLayout& of, bool gradient) noexcept {
-    const DepthwiseCut rows(of, gradient);
-    ConvCut cut(of, 1, of.images, false);
-    cut.pieces *= rows.tiles;
-    cut.slots = std::min(cut.pieces, kSlots);
-    cut.tile = rows.all_elements();
-    return cut;
-  }
   static ConvCut forward(const ConvLayout& of) noexcept {
-    if (DepthwiseCut::suits(of, false)) return depthwise(of, false);
     if (of.is_pointwise()) return {of, of.channels, of.images, true};
     // Enough positions that a product is not about packing the weights.
     const std::int64_t least = std::min(kManyPositions, std::max<std::int64_t>(1, of.places()));
@@ -87,7 +76,6 @@ struct ConvCut {
     return ConvCut(of, evenly(of.channels, most), of.images, true).with_padding(of);
   }
   static ConvCut input_gradient(const ConvLayout& of) noexcept {
-    if (DepthwiseCut::suits(of, true)) return depthwise(of, true);
     const std::int64_t planes = std::max<std::int64_t>(1, of.images * of.groups);
     const std::int64_t block = divide_up(of.channels, divide_up(kPieces, planes));
     return {of, std::max(block, divide_up(64, of.taps())), of.images, false};
@@ -101,9 +89,7 @@ struct ConvCut {
         of.images, 1, std::max<std::int64_t>(1, divide_up(kPieces, blocks)));
     ConvCut cut{of, block, segments, false};
     cut.segments = segments;
-    if (!DepthwiseCut::suits(of, false)) return cut.with_padding(of);
-    cut.tile = DepthwiseCut(of, false).all_elements();
-    return cut;
+    return cut.with_padding(of);
   }
 };
 
@@ -125,13 +111,11 @@ struct Tiles {
 struct ConvMemory {
   Carver carver;
   Tiles tiles;
-  std::int32_t* taps;  // for DepthwiseTaps
-  void* parts;         // sums of the weight gradient; null: summed in place
+  void* parts;  // sums of the weight gradient; null: summed in place
 
   ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element)
       : carver(workspace),
         tiles(carver, cut.slots, cut.tile, element),
-        taps(carver.take<std::int32_t>(of.is_pointwise() ? 0 : 2 * of.taps())),
         parts(carver.take_bytes(
             cut.segments == 1
                 ? 0
@@ -187,15 +171,15 @@ void gather(const ConvLayout& of, const T* x, std::int64_t all, std::int64_t cha
 
 // gather(), from a copy of each channel with its padding: a tap is then the same at all positions.
 template <class T>
-void gather_padded(const ConvLayout& of, const DepthwiseCut& cut, const DepthwiseTaps& taps,
-                   const T* x, std::int64_t channels, std::int64_t first, std::int64_t last,
-                   T* tile, T* padded) {
+void gather_padded(const ConvLayout& of, const PaddedPlane& plane, const T* x,
+                   std::int64_t channels, std::int64_t first, std::int64_t last, T* tile,
+                   T* padded) {
   for (std::int64_t channel = 0; channel < channels; ++channel) {
-    copy_padded(cut, x + channel * of.pixels(), first / of.out_width, padded);
+    copy_padded(plane, x + channel * of.pixels(), first / of.out_width, padded);
     for (std::int64_t tap = 0; tap < of.taps(); ++tap) {
-      const T* row = padded + taps.offset(tap);
+      const T* row = padded + plane.distance(tap / of.kernel_width, tap % of.kernel_width);
       std::int64_t column = first % of.out_width;
-      for (std::int64_t left = last - first; left > 0; row += cut.width, column = 0) {
+      for (std::int64_t left = last - first; left > 0; row += plane.width, column = 0) {
         const std::int64_t count = std::min(of.out_width - column, left);
         for (std::int64_t j = 0; j < count; j += kBlock<T>) store(tile + j, load(row + column + j));
         tile += count;
@@ -207,11 +191,10 @@ void gather_padded(const ConvLayout& of, const DepthwiseCut& cut, const Depthwis
 
 // Whichever of them the cut has room for.
 template <class T>
-void gather(const ConvLayout& of, const ConvCut& cut, const DepthwiseCut& padded,
-            const DepthwiseTaps& taps, const T* x, std::int64_t all, std::int64_t channels,
-            std::int64_t first, std::int64_t last, T* tile) {
+void gather(const ConvLayout& of, const ConvCut& cut, const T* x, std::int64_t all,
+            std::int64_t channels, std::int64_t first, std::int64_t last, T* tile) {
   if (cut.padded_at == 0) return gather(of, x, all, channels, first, last, tile);
-  gather_padded(of, padded, taps, x, channels, first, last, tile, tile + cut.padded_at);
+  gather_padded(of, cut.padded(of), x, channels, first, last, tile, tile + cut.padded_at);
 }
 
 template <class T>
@@ -252,6 +235,7 @@ ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t we
           context.attribute<ConvAttributes>()};
 }
 MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcept {
+  if (of.images == 0) return {};
   return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).carver.bytes()};
 }
 
@@ -268,8 +252,7 @@ ConvLayout turned(ConvLayout of) noexcept {
 bool is_turned(const ConvLayout& of) noexcept {
   const ConvLayout dx = turned(of);
   return of.stride[0] == 1 && of.stride[1] == 1 && of.taps() > 1 && dx.padding[0] >= 0 &&
-         dx.padding[1] >= 0 && of.channels >= 16 && of.filters > 0 &&
-         ConvCut::forward(dx).pieces >= kPieces;
+         dx.padding[1] >= 0 && of.filters > 0 && ConvCut::forward(dx).pieces >= kPieces;
 }
 
 // Turns the weights round: from [filters, channels, taps] of each group to [channels, filters,
@@ -298,13 +281,6 @@ MemoryNeeds needs_of_input_gradient(const ConvLayout& of, DType dtype) noexcept 
 template <class T>
 void convolve(const ConvLayout& of, const ConvCut& cut, const ConvMemory& memory, const T* all,
               std::int64_t elements, const T* weights, const T* bias, T* out) {
-  const bool is_depthwise = DepthwiseCut::suits(of, false);
-  const DepthwiseCut rows = is_depthwise ? DepthwiseCut(of, false) : cut.padded(of);
-  const DepthwiseTaps taps(of, rows, false, of.is_pointwise() ? nullptr : memory.taps);
-  if (is_depthwise)
-    return for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
-      depthwise(of, rows, taps, all, weights, bias, piece, memory.tiles.at<T>(slot), out);
-    });
   for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
     const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
     const std::int64_t first = piece % cut.tiles * cut.positions;
@@ -319,8 +295,7 @@ void convolve(const ConvLayout& of, const ConvCut& cut, const ConvMemory& memory
       if (!of.is_pointwise()) {
         T* tile = memory.tiles.at<T>(slot);
         const T* const from = x + channel * of.pixels();
-        gather(of, cut, rows, taps, from, all + elements - from, channels, first, first + columns,
-               tile);
+        gather(of, cut, from, all + elements - from, channels, first, first + columns, tile);
         pixels = {tile, columns};
       }
       multiply<T>(of.filters, columns, channels * of.taps(), kernels.at(0, channel * of.taps()),
@@ -414,14 +389,6 @@ Status conv_transpose2d(const KernelContext& context) {
     }
     const ConvCut cut = ConvCut::input_gradient(of);
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
-    if (DepthwiseCut::suits(of, true)) {
-      const DepthwiseCut rows(of, true);
-      const DepthwiseTaps taps(of, rows, true, memory.taps);
-      return for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
-        depthwise_input_gradient(of, rows, taps, all, weights, bias, piece,
-                                 memory.tiles.at<T>(slot), out.as<T>());
-      });
-    }
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;
       const std::int64_t channel = piece % cut.blocks * cut.channels;
@@ -463,9 +430,6 @@ Status conv2d_weight_gradient(const KernelContext& context) {
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
     T* sums = cut.segments == 1 ? out.as<T>() : static_cast<T*>(memory.parts);
-    const bool is_depthwise = DepthwiseCut::suits(of, false);
-    const DepthwiseCut rows = is_depthwise ? DepthwiseCut(of, false) : cut.padded(of);
-    const DepthwiseTaps taps(of, rows, false, of.is_pointwise() ? nullptr : memory.taps);
     for_slots(cut.pieces, cut.slots, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t block = piece % cut.blocks, group = piece / cut.blocks % of.groups;
       const std::int64_t segment = piece / cut.blocks / of.groups;
@@ -478,17 +442,12 @@ Status conv2d_weight_gradient(const KernelContext& context) {
            image < end; ++image) {
         const std::int64_t plane = image * of.groups + group;
         const T* x = all + (plane * of.channels + channel) * of.pixels();
-        if (is_depthwise) {
-          depthwise_weight_gradient(of, rows, taps, x, all_dy + plane * of.filters * of.places(),
-                                    memory.tiles.at<T>(slot), dw);
-          continue;
-        }
         for (std::int64_t first = 0; first < of.places(); first += cut.positions) {
           const std::int64_t columns = std::min(cut.positions, of.places() - first);
           Factor<T> pixels{x + first, of.places(), true};
           if (!of.is_pointwise()) {
             T* tile = memory.tiles.at<T>(slot);
-            gather(of, cut, rows, taps, x, all + context.inputs[0].elements() - x, channels, first,
+            gather(of, cut, x, all + context.inputs[0].elements() - x, channels, first,
                    first + columns, tile);
             pixels = {tile, columns, true};
           }

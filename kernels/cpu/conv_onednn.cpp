@@ -51,9 +51,13 @@ struct Operand {
 
   // Of so many elements from each of the first axis to the next.
   Operand(const Dims& sizes, std::int64_t stride, int as)
-      : plain(sizes, dnnl::memory::data_type::f32, Dims{stride, sizes[2] * sizes[3], sizes[3], 1}),
-        wanted(sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any),
-        name(as) {}
+      : wanted(sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any), name(as) {
+    Dims strides(sizes.size(), 1);
+    for (std::size_t axis = sizes.size() - 1; axis > 0; --axis)
+      strides[axis - 1] = strides[axis] * sizes[axis];
+    strides[0] = stride;
+    plain = Desc(sizes, dnnl::memory::data_type::f32, strides);
+  }
 
   void choose(const dnnl::primitive_desc_base& kernel, bool is_result) {
     wanted = kernel.query_md(dnnl::query::exec_arg_md, name);
@@ -70,19 +74,33 @@ struct Operand {
   std::size_t bytes() const { return is_copied() ? wanted.get_size() : 0; }
 };
 
-// oneDNN's kernel for some images of a convolution, and some channels of its result.
+// Some images of a convolution, and some groups or, where there is but one, some channels of the
+// result.
+ConvLayout piece_of(ConvPart part, ConvLayout of, std::int64_t images, std::int64_t block) {
+  of.images = images;
+  (of.groups > 1 ? of.groups : part == ConvPart::input_gradient ? of.channels : of.filters) = block;
+  return of;
+}
+Dims sizes_of_weights(const ConvLayout& of) {
+  Dims sizes{of.filters, of.channels, of.kernel_height, of.kernel_width};
+  if (of.groups > 1) sizes.insert(sizes.begin(), of.groups);
+  return sizes;
+}
+
+// oneDNN's kernel for such a piece.
 class Kernel {
  public:
   // Throws dnnl::error, dnnl_unimplemented where it has only slow ones.
-  Kernel(ConvPart part, const ConvLayout& of, std::int64_t images, std::int64_t block)
+  Kernel(ConvPart part, const ConvLayout& of, const ConvLayout& piece)
       : part_(part),
-        x_({images, part == kInput ? block : of.channels, of.height, of.width},
-           of.channels * of.pixels(), part == kInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC),
-        weights_({part == kInput ? of.filters : block, part == kInput ? block : of.channels,
-                  of.kernel_height, of.kernel_width},
-                 of.depth(), part == kWeights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS),
-        y_({images, part == kInput ? of.filters : block, of.out_height, of.out_width},
-           of.filters * of.places(), part == kForward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST) {
+        x_({piece.images, piece.groups * piece.channels, of.height, of.width},
+           of.groups * of.channels * of.pixels(),
+           part == kInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC),
+        weights_(sizes_of_weights(piece), of.depth() * (piece.groups > 1 ? of.filters : 1),
+                 part == kWeights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS),
+        y_({piece.images, piece.groups * piece.filters, of.out_height, of.out_width},
+           of.groups * of.filters * of.places(),
+           part == kForward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST) {
     const Dims stride{of.stride[0], of.stride[1]}, padding{of.padding[0], of.padding[1]},
         dilation{of.dilation[0] - 1, of.dilation[1] - 1};
     const auto sizes = std::tuple(dnnl::algorithm::convolution_direct, x_.wanted, weights_.wanted,
@@ -148,7 +166,7 @@ std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, st
   ConvLayout sizes = of;
   sizes.images = images;
   using Key = std::array<std::int64_t, sizeof sizes / 8>;
-  constexpr std::size_t kMost = 256;
+  constexpr std::size_t kMost = 1024;
   const std::tuple key(part, block, std::bit_cast<Key>(sizes));
   static std::mutex mutex;
   static std::map<std::remove_const_t<decltype(key)>, std::shared_ptr<const Kernel>> made;
@@ -158,7 +176,7 @@ std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, st
   auto& kernel = made[key];
   try {
     const OneThread one_thread;
-    kernel = std::make_shared<Kernel>(part, of, images, block);
+    kernel = std::make_shared<Kernel>(part, of, piece_of(part, of, images, block));
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) {
       made.erase(key);
@@ -168,31 +186,23 @@ std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, st
   return kernel;
 }
 
-// Where oneDNN's kernels took less time than products of tiles, on AVX2 and on AVX-512: on images
-// of few positions, for which a product packs more weights than it reads pixels, and where a
-// gradient's tiles would be scattered.
+// Where oneDNN's kernels take less time than products of tiles, on AVX2 or on AVX-512. They are
+// made for channels by the vector; to a gradient of many weights each piece adds all of them.
 bool is_faster(ConvPart part, const ConvLayout& of) noexcept {
-  const bool strided = of.stride[0] > 1 || of.stride[1] > 1, wide = has_avx512_kernels();
-  if (of.groups != 1 || of.taps() == 1 || of.filters < 16) return false;
-  if (of.images == 0 || of.channels == 0 || of.places() == 0) return false;
-  if (of.channels < 16) return wide && part == ConvPart::weight_gradient;
-  switch (part) {
-    case ConvPart::forward:
-      return wide && of.places() <= 64;
-    case ConvPart::input_gradient:
-      return strided ? wide || of.places() >= 64 : of.places() <= (wide ? 64 : 16);
-    case ConvPart::weight_gradient:
-      return !strided && of.places() <= 16;
-  }
-  return false;
+  if (of.taps() == 1 || of.images == 0 || of.channels == 0 || of.filters == 0 || of.places() == 0)
+    return false;
+  if (of.groups > 1) return true;
+  if (part != ConvPart::weight_gradient) return of.channels >= 4 && of.filters >= 16;
+  return of.channels <= 64 || of.channels * of.pixels() <= 8 * 1024;
 }
 
 // A piece is some images and some channels of the result; of a weight gradient, some channels, for
 // some images after the other.
 struct Pieces {
   static constexpr std::int64_t kPieces = 8, kLeastChannels = 64;
-  static constexpr std::int64_t kElements = 96 * 1024;  // of the images of a piece
-  static constexpr std::int64_t kPositions = 256;       // of a piece, where there are so many
+  // Elements of a piece, where it may have several images, and of one image.
+  static constexpr std::int64_t kElements = 96 * 1024, kMostElements = 512 * 1024;
+  static constexpr std::int64_t kPositions = 256;  // of a piece, where there are so many
 
   ConvPart part;
   ConvLayout of;
@@ -209,32 +219,44 @@ struct Pieces {
   bool suit = false;
 
   Pieces(ConvPart its_part, const ConvLayout& layout) : part(its_part), of(layout) {
+    const std::int64_t of_x = of.channels * of.pixels(), of_y = of.filters * of.places();
     const std::int64_t channels = part == ConvPart::input_gradient ? of.channels : of.filters;
+    // The result is cut into groups or, where there is but one, into channels.
+    const bool is_grouped = of.groups > 1;
+    const std::int64_t count = is_grouped ? of.groups : channels, each = is_grouped ? channels : 1;
+    const std::int64_t unit = divide_up(16, each);
     const auto block_of = [&](std::int64_t pieces) {
-      const std::int64_t least = of.channels < 16 ? 16 : kLeastChannels;
-      return std::min(channels, round_up(std::max(divide_up(channels, pieces), least), 16));
+      const std::int64_t least = !is_grouped && of.channels < 16 ? 16 : kLeastChannels;
+      return std::min(count,
+                      round_up(std::max(divide_up(count, pieces), divide_up(least, each)), unit));
     };
-    const std::int64_t read = sums() ? block_of(kPieces) : of.filters;
-    const std::int64_t image = of.channels * of.pixels() + read * of.places();
-    if (image > kElements) return;
-    std::int64_t most = kElements / image;
+    const std::int64_t image = is_grouped ? unit * (of_x + of_y)
+                               : sums()   ? of_x + block_of(kPieces) * of.places()
+                                          : of_x + of_y;
+    if (image > kMostElements) return;
+    const std::int64_t fit = std::max<std::int64_t>(1, kElements / image);
+    std::int64_t most = is_grouped ? divide_up(fit, divide_up(block_of(kPieces), unit)) : fit;
     if (!sums()) most = std::min(most, divide_up(kPositions, of.places()));
     // Batches often are a power of two.
     images = std::min<std::int64_t>(of.images, std::bit_floor(static_cast<std::uint64_t>(most)));
     chunks = divide_up(of.images, images);
     block = block_of(sums() ? kPieces : divide_up(kPieces, chunks));
-    blocks = divide_up(channels, block);
-    const Steps x{images * of.channels * of.pixels(), block * of.pixels()},
-        y{images * of.filters * of.places(), block * of.places()},
-        weights{0, block * (part == ConvPart::input_gradient ? of.taps() : of.depth())};
-    a_step = {part == ConvPart::input_gradient ? y.chunk : x.chunk, 0};
+    if (is_grouped) block = std::min(block, fit * unit);
+    blocks = divide_up(count, block);
+    const Steps x{images * of.groups * of_x, block * (is_grouped ? of_x : of.pixels())},
+        y{images * of.groups * of_y, block * (is_grouped ? of_y : of.places())},
+        weights{0, block * (is_grouped                         ? of.filters * of.depth()
+                            : part == ConvPart::input_gradient ? of.taps()
+                                                               : of.depth())};
+    a_step = part == ConvPart::input_gradient ? y : x;
+    if (!is_grouped) a_step.block = 0;
     b_step = sums() ? y : weights;
     out_step = sums() ? weights : part == ConvPart::forward ? y : x;
     for (const bool last : {false, true})
       for (const bool end : {false, true}) {
         auto& kernel = kernels[last][end];
         kernel = kernel_for(part, of, last ? of.images - (chunks - 1) * images : images,
-                            end ? channels - (blocks - 1) * block : block);
+                            end ? count - (blocks - 1) * block : block);
         if (!kernel) return;
         if (sums() ? chunks > 1 && !kernel->out().is_copied()
                    : kernel->b().wanted != kernels[0][end]->b().wanted)
@@ -289,7 +311,7 @@ struct Pieces {
         attempt([&] {
           const Kernel& its = kernel(chunk, i);
           const float* its_a =
-              Kernel::read(its.a(), a + a_step.at(chunk, 0), reinterpret_cast<float*>(at));
+              Kernel::read(its.a(), a + a_step.at(chunk, i), reinterpret_cast<float*>(at));
           const float* its_b = sums()                ? read_b(chunk, i, slot)
                                : its.b().is_copied() ? copy_of_b(i)
                                                      : b + b_step.at(chunk, i);

@@ -31,7 +31,7 @@ TEST_CASE("the workspace of convolutions does not grow with the images") {
   for (const std::int64_t size : {8, 64}) {
     const auto few = conv_workspaces(DType::f32, 64, 16, 32, size);
     CHECK(few == conv_workspaces(DType::f32, 4096, 16, 32, size));
-    for (const std::size_t bytes : few) CHECK(bytes <= std::size_t{6} << 20);
+    for (const std::size_t bytes : few) CHECK(bytes <= std::size_t{8} << 20);
   }
 }
 
@@ -43,7 +43,8 @@ TEST_CASE("fewer images never take more workspace of convolutions") {
                                                  {200, 8, 1},
                                                  {80, 4, 1},
                                                  {64, 32, 2},
-                                                 {40, 3, 5}}) {
+                                                 {40, 3, 5},
+                                                 {1, 24, 64}}) {
       CAPTURE(name(type), channels, size, groups);
       std::array<std::size_t, 3> before = {};
       for (std::int64_t images = 0; images < 40; ++images) {

@@ -192,7 +192,7 @@ TEST_CASE("Convolutions of any size are those of the references") {
   };
   conv({2, 4, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}});
   conv({2, 6, 25, 26}, {70, 3, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2});
-  // Groups of one channel: several vectors of columns, several tiles of rows, each stride.
+  // Groups of one channel, with each stride.
   for (const int stride : {1, 2, 3})
     conv({2, 3, 19, 150}, {6, 1, 5, 4},
          {.stride = {2, stride}, .padding = {2, 1}, .dilation = {1, 3}, .groups = 3});
@@ -203,6 +203,8 @@ TEST_CASE("Convolutions of any size are those of the references") {
   conv({5, 70, 8, 7}, {20, 70, 3, 2}, {.padding = {1, 0}});
   conv({17, 20, 4, 4}, {70, 20, 3, 3}, {.padding = 1});
   conv({2, 40, 5, 5}, {40, 20, 3, 3}, {.padding = 1, .groups = 2});
+  conv({70, 70, 7, 6}, {140, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 70});
+  conv({5, 72, 4, 5}, {90, 8, 3, 2}, {.padding = 1, .groups = 9});
   conv({3, 20, 19, 18}, {33, 20, 3, 3}, {.stride = 2, .padding = 1, .dilation = {1, 2}});
   conv({1, 1, 1, 9}, {1, 1, 1, 3}, {.padding = {0, 1}});
   conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});

@@ -49,7 +49,10 @@ struct Normal {
     const X cut = choose(bound < any, bound, any), half = parameter<X>(-0.5);
     x = choose(cut < -bound, -bound, cut);
     const X size = abs(x), high = (size + shift) - shift;
-    bell = exp(half * high * high) * exp(half * (size - high) * (size + high));
+    const X most = half * high * high, rest = half * (size - high) * (size + high);
+    // What the sum loses is as much of its exponential, which times that alone may be denormal.
+    const X sum = most + rest;
+    bell = exp(sum) * (1 + ((most - sum) + rest));
     ratio = tail_ratio(size);
   }
   // The probability of less than x, times a factor: alone it might underflow.
