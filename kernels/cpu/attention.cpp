@@ -156,10 +156,10 @@ Status attention(const KernelContext& context) {
                    const T* values = v.as<const T>() + batch * of.keys * of.width;
                    T* out = y.as<T>() + (batch * of.length + query) * of.width;
                    T *largest = tiles.row, *sums = largest + std::min(kQueries, of.length);
-                   std::fill_n(out, queries * of.width, T{});
                    std::fill_n(largest, queries, kLowest);
                    std::fill_n(sums, queries, T{});
                    const std::int64_t end = scores.keys_before(query + queries);
+                   if (end == 0) std::fill_n(out, queries * of.width, T{});
                    for (std::int64_t key = 0; key < end; key += kKeys) {
                      const std::int64_t keys = std::min(kKeys, end - key);
                      scores.tile(query, queries, key, keys, tiles.scores);
@@ -168,7 +168,9 @@ Status attention(const KernelContext& context) {
                        const T before = largest[i];
                        largest[i] = std::max(before, largest_score(row, keys));
                        const T shift = largest[i] == kLowest ? T{} : largest[i];
-                       const T shrunk = before == largest[i] ? T{1} : std::exp(before - shift);
+                       // Nothing is there to be scaled before the first tile.
+                       const T shrunk =
+                           key == 0 || before == largest[i] ? T{1} : std::exp(before - shift);
                        sums[i] = sums[i] * shrunk +
                                  static_cast<T>(exponentials<true>(row, keys, shift, row));
                        if (shrunk != T{1})
@@ -176,7 +178,7 @@ Status attention(const KernelContext& context) {
                            out[i * of.width + j] *= shrunk;
                      }
                      multiply<T>(queries, of.width, keys, {tiles.scores, keys},
-                                 {values + key * of.width, of.width}, out, of.width, true);
+                                 {values + key * of.width, of.width}, out, of.width, key > 0);
                    }
                    for (std::int64_t i = 0; i < queries; ++i) {
                      const bool is_none = sums[i] == T{};

@@ -1,8 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -134,7 +135,17 @@ template <class T>
 inline void store_tail(T* to, const Block<T>& block, std::int64_t count) noexcept {
   T elements[kBlock<T>];
   store(elements, block);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i];
+  const T* from = elements;
+  const auto put = [&]<std::int64_t kSome>(std::integral_constant<std::int64_t, kSome>) {
+    if ((count & kSome) == 0) return;
+    std::memcpy(to, from, kSome * sizeof(T));
+    to += kSome;
+    from += kSome;
+  };
+  put(std::integral_constant<std::int64_t, 8>());
+  put(std::integral_constant<std::int64_t, 4>());
+  put(std::integral_constant<std::int64_t, 2>());
+  put(std::integral_constant<std::int64_t, 1>());
 }
 
 #if defined(__AVX512F__)
@@ -161,6 +172,31 @@ inline void store_tail(float* to, const Block<float>& block, std::int64_t count)
 template <>
 inline void store_tail(double* to, const Block<double>& block, std::int64_t count) noexcept {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), block.vectors[0]);
+}
+#elif defined(__AVX2__)
+template <>
+inline Block<float> load_tail(const float* from, std::int64_t count, float padding) noexcept {
+  const __m256 pads = _mm256_set1_ps(padding);
+  Block<float> block;
+  for (int i = 0; i < 2; ++i) {
+    const __m256i left = _mm256_set1_epi32(static_cast<int>(count) - 8 * i),
+                  mask = _mm256_cmpgt_epi32(left, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    block.vectors[i] =
+        _mm256_blendv_ps(pads, _mm256_maskload_ps(from + 8 * i, mask), _mm256_castsi256_ps(mask));
+  }
+  return block;
+}
+template <>
+inline Block<double> load_tail(const double* from, std::int64_t count, double padding) noexcept {
+  const __m256d pads = _mm256_set1_pd(padding);
+  Block<double> block;
+  for (int i = 0; i < 2; ++i) {
+    const __m256i mask =
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count - 4 * i), _mm256_setr_epi64x(0, 1, 2, 3));
+    block.vectors[i] =
+        _mm256_blendv_pd(pads, _mm256_maskload_pd(from + 4 * i, mask), _mm256_castsi256_pd(mask));
+  }
+  return block;
 }
 #endif
 
