@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "ebb/kernels/cpu/onednn.h"
+#include "ebb/kernels/cpu/transpose.h"
 
 namespace ebb::cpu {
 namespace {
@@ -50,6 +51,13 @@ struct PackedBlock {
       std::copy_n(from + row * stride, columns, data + row * kStride);
     return {data, kStride, transposed};
   }
+  // The transpose of a block [columns, rows].
+  Factor<float> transpose(const float* from, std::int64_t stride, std::int64_t rows,
+                          std::int64_t columns) noexcept {
+    copy_block<4>(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(data),
+                  columns, rows, {4 * stride, 4 * kStride});
+    return {data, kStride, false};
+  }
 };
 
 // oneDNN's kernels for AVX2 read some factors where they lie, row by row. Rows that are a multiple
@@ -59,6 +67,13 @@ bool is_slow(const Factor<float>& factor, bool by_rows, std::int64_t reuse) noex
   return by_rows && !has_avx512_kernels() && factor.stride % 512 == 0 && reuse >= 16;
 }
 
+// Its kernels for AVX-512 read b row by row. A transposed one is copied first, in three times the
+// time that copying tiles takes, which counts where few rows of a use it.
+bool is_slow_to_transpose(const Factor<float>& b, std::int64_t n, std::int64_t k,
+                          std::int64_t reuse) noexcept {
+  return b.transposed && has_avx512_kernels() && reuse >= 8 && reuse < 256 && n * k >= 1024;
+}
+
 // In a function of its own, since its blocks take 250 KiB of the stack.
 [[gnu::noinline]] void multiply_packed(std::int64_t m, std::int64_t n, std::int64_t k,
                                        const Factor<float>& a, bool packs_a, const Factor<float>& b,
@@ -66,13 +81,19 @@ bool is_slow(const Factor<float>& factor, bool by_rows, std::int64_t reuse) noex
                                        bool accumulate) noexcept {
   using Packed = PackedBlock;
   Packed block_a, block_b;
-  const std::int64_t rows = packs_a ? Packed::kColumns : m,
-                     columns = packs_b ? Packed::kColumns : n;
+  // Parts of equal size.
+  const auto part_of = [](std::int64_t count) {
+    return round_up(divide_up(count, divide_up(count, Packed::kColumns)), 16);
+  };
+  const std::int64_t rows = packs_a ? part_of(m) : m, columns = packs_b ? part_of(n) : n;
   for (std::int64_t j = 0; j < n; j += columns)
     for (std::int64_t l = 0; l < k; l += Packed::kRows) {
       const std::int64_t depth = std::min(Packed::kRows, k - l), width = std::min(columns, n - j);
       Factor<float> part_b = b.at(l, j);
-      if (packs_b) part_b = block_b.pack(part_b.data, b.stride, depth, width, false);
+      if (packs_b && b.transposed)
+        part_b = block_b.transpose(part_b.data, b.stride, depth, width);
+      else if (packs_b)
+        part_b = block_b.pack(part_b.data, b.stride, depth, width, false);
       for (std::int64_t i = 0; i < m; i += rows) {
         const std::int64_t height = std::min(rows, m - i);
         Factor<float> part_a = a.at(i, l);
@@ -95,7 +116,8 @@ OneThread::~OneThread() {
 bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
                       Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
   const OneThread one_thread;
-  const bool packs_a = is_slow(a, a.transposed, n), packs_b = is_slow(b, !b.transposed, m);
+  const bool packs_a = is_slow(a, a.transposed, n),
+             packs_b = is_slow(b, !b.transposed, m) || is_slow_to_transpose(b, n, k, m);
   if (!packs_a && !packs_b) return sgemm(m, n, k, a, b, c, c_stride, accumulate);
   multiply_packed(m, n, k, a, packs_a, b, packs_b, c, c_stride, accumulate);
   return true;
