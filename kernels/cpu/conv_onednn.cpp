@@ -160,7 +160,7 @@ class Kernel {
   dnnl::primitive primitive_;
 };
 
-// Made once for each shape, while there are not too many. Null where there is none.
+// Made once for each shape; of many, those stay that were used last. Null where there is none.
 std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, std::int64_t images,
                                          std::int64_t block) {
   ConvLayout sizes = of;
@@ -168,12 +168,23 @@ std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, st
   using Key = std::array<std::int64_t, sizeof sizes / 8>;
   constexpr std::size_t kMost = 1024;
   const std::tuple key(part, block, std::bit_cast<Key>(sizes));
+  struct Made {
+    std::shared_ptr<const Kernel> kernel;
+    std::uint64_t used = 0;
+  };
   static std::mutex mutex;
-  static std::map<std::remove_const_t<decltype(key)>, std::shared_ptr<const Kernel>> made;
+  static std::map<std::remove_const_t<decltype(key)>, Made> made;
+  static std::uint64_t uses = 0;
   const std::lock_guard lock(mutex);
-  if (const auto found = made.find(key); found != made.end()) return found->second;
-  if (made.size() == kMost) made.clear();
-  auto& kernel = made[key];
+  if (const auto found = made.find(key); found != made.end()) {
+    found->second.used = ++uses;
+    return found->second.kernel;
+  }
+  if (made.size() == kMost)
+    made.erase(
+        std::ranges::min_element(made, {}, [](const auto& entry) { return entry.second.used; }));
+  auto& [kernel, used] = made[key];
+  used = ++uses;
   try {
     const OneThread one_thread;
     kernel = std::make_shared<Kernel>(part, of, piece_of(part, of, images, block));
@@ -215,7 +226,7 @@ struct Pieces {
   } a_step, b_step, out_step;
   // [whether of the last images][whether of the last channels]
   std::shared_ptr<const Kernel> kernels[2][2];
-  std::size_t a_bytes = 0, b_bytes = 0, out_bytes = 0, scratch_bytes = 0;
+  std::size_t a_bytes = 0, b_bytes = 0, last_b_bytes = 0, out_bytes = 0, scratch_bytes = 0;
   bool suit = false;
 
   Pieces(ConvPart its_part, const ConvLayout& layout) : part(its_part), of(layout) {
@@ -238,10 +249,11 @@ struct Pieces {
     std::int64_t most = is_grouped ? divide_up(fit, divide_up(block_of(kPieces), unit)) : fit;
     if (!sums()) most = std::min(most, divide_up(kPositions, of.places()));
     // Batches often are a power of two.
-    images = std::min<std::int64_t>(of.images, std::bit_floor(static_cast<std::uint64_t>(most)));
+    most = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+    images = std::min(of.images, most);
     chunks = divide_up(of.images, images);
     block = block_of(sums() ? kPieces : divide_up(kPieces, chunks));
-    if (is_grouped) block = std::min(block, fit * unit);
+    if (is_grouped) block = std::min(block, std::max<std::int64_t>(1, fit / most) * unit);
     blocks = divide_up(count, block);
     const Steps x{images * of.groups * of_x, block * (is_grouped ? of_x : of.pixels())},
         y{images * of.groups * of_y, block * (is_grouped ? of_y : of.places())},
@@ -262,10 +274,12 @@ struct Pieces {
                    : kernel->b().wanted != kernels[0][end]->b().wanted)
           return;
         a_bytes = std::max(a_bytes, aligned_bytes(kernel->a().bytes()));
-        b_bytes = std::max(b_bytes, aligned_bytes(kernel->b().bytes()));
+        auto& its_b_bytes = end ? last_b_bytes : b_bytes;
+        its_b_bytes = std::max(its_b_bytes, aligned_bytes(kernel->b().bytes()));
         out_bytes = std::max(out_bytes, aligned_bytes(kernel->out().bytes()));
         scratch_bytes = std::max(scratch_bytes, aligned_bytes(kernel->scratch_bytes()));
       }
+    b_bytes = std::max(b_bytes, last_b_bytes);
     suit = true;
   }
 
@@ -273,16 +287,19 @@ struct Pieces {
   std::int64_t pieces() const noexcept { return sums() ? blocks : blocks * chunks; }
   std::int64_t slots() const noexcept { return std::min(kPieces, pieces()); }
   std::size_t slot_bytes() const noexcept { return a_bytes + out_bytes + scratch_bytes; }
-  // Weights are copied once, dy by whoever reads it.
-  std::int64_t copies_of_b() const noexcept { return sums() ? slots() : blocks; }
+  // Weights are copied once, in the same number of bytes however they are cut; dy by whoever reads
+  // it.
+  std::size_t bytes_of_b() const noexcept {
+    return sums() ? static_cast<std::size_t>(slots()) * b_bytes
+                  : static_cast<std::size_t>(blocks - 1) * b_bytes + last_b_bytes;
+  }
   std::size_t workspace_bytes() const noexcept {
-    return static_cast<std::size_t>(copies_of_b()) * b_bytes +
-           static_cast<std::size_t>(slots()) * slot_bytes();
+    return bytes_of_b() + static_cast<std::size_t>(slots()) * slot_bytes();
   }
 
   bool run(const float* a, const float* b, float* out, void* workspace) const {
     std::byte* const copies = static_cast<std::byte*>(workspace);
-    std::byte* const slots_at = copies + static_cast<std::size_t>(copies_of_b()) * b_bytes;
+    std::byte* const slots_at = copies + bytes_of_b();
     std::atomic<bool> done = true;
     const auto attempt = [&done](const auto& body) {
       try {

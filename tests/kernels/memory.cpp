@@ -37,19 +37,19 @@ TEST_CASE("the workspace of convolutions does not grow with the images") {
 
 TEST_CASE("fewer images never take more workspace of convolutions") {
   for (const DType type : {DType::f32, DType::f64, DType::bf16})
-    for (const auto& [channels, size, groups] : {std::array{64, 32, 1},
-                                                 {3, 64, 1},
-                                                 {17, 9, 1},
-                                                 {200, 8, 1},
-                                                 {80, 4, 1},
-                                                 {64, 32, 2},
-                                                 {40, 3, 5},
-                                                 {1, 24, 64}}) {
-      CAPTURE(name(type), channels, size, groups);
+    for (const auto& [channels, filters, size, groups] : {std::array{64, 16, 32, 1},
+                                                          {3, 16, 64, 1},
+                                                          {17, 16, 9, 1},
+                                                          {200, 16, 8, 1},
+                                                          {200, 200, 4, 1},
+                                                          {64, 16, 32, 2},
+                                                          {40, 16, 3, 5},
+                                                          {1, 16, 24, 64}}) {
+      CAPTURE(name(type), channels, filters, size, groups);
       std::array<std::size_t, 3> before = {};
       for (std::int64_t images = 0; images < 40; ++images) {
         CAPTURE(images);
-        const auto bytes = conv_workspaces(type, images, channels, 16, size, groups);
+        const auto bytes = conv_workspaces(type, images, channels, filters, size, groups);
         for (std::size_t i = 0; i < 3; ++i) CHECK(bytes[i] >= before[i]);
         before = bytes;
       }
