@@ -45,6 +45,13 @@ struct ConvLayout {
   std::int64_t places() const noexcept { return out_height * out_width; }  // of a plane of y
   std::int64_t taps() const noexcept { return kernel_height * kernel_width; }
   std::int64_t depth() const noexcept { return channels * taps(); }  // of an output position
+  // Whether sums and products of these sizes fit their types, whatever the images are.
+  bool is_usual() const noexcept {
+    constexpr std::int64_t kMost = 4096;
+    for (int side = 0; side < 2; ++side)
+      if (stride[side] > kMost || padding[side] > kMost || dilation[side] > kMost) return false;
+    return kernel_height <= kMost && kernel_width <= kMost;
+  }
   // Whether each output position reads one pixel, at the same place.
   bool is_pointwise() const noexcept {
     return taps() == 1 && stride[0] == 1 && stride[1] == 1 && padding[0] == 0 && padding[1] == 0;

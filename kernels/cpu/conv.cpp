@@ -61,7 +61,7 @@ struct ConvCut {
   ConvCut with_padding(const ConvLayout& of) const noexcept {
     constexpr std::int64_t kMost = 16 * 1024;
     ConvCut cut = *this;
-    const std::int64_t elements = of.is_pointwise() ? 0 : padded(of).elements();
+    const std::int64_t elements = of.is_pointwise() || !of.is_usual() ? 0 : padded(of).elements();
     if (elements == 0 || elements > kMost) return cut;
     cut.padded_at = tile + kBlock<float>;
     cut.tile = cut.padded_at + elements;

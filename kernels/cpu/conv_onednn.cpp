@@ -202,27 +202,25 @@ std::shared_ptr<const Kernel> kernel_for(ConvPart part, const ConvLayout& of, st
     found->second.used = ++uses;
     return found->second.kernel;
   }
-  if (made.size() == kMost)
-    made.erase(
-        std::ranges::min_element(made, {}, [](const auto& entry) { return entry.second.used; }));
-  auto& [kernel, used] = made[key];
-  used = ++uses;
+  std::shared_ptr<const Kernel> kernel;
   try {
     const OneThread one_thread;
     kernel = std::make_shared<Kernel>(part, of, piece_of(part, of, images, block));
   } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented) {
-      made.erase(key);
-      throw std::bad_alloc();
-    }
+    if (error.status != dnnl_unimplemented) throw std::bad_alloc();
   }
+  if (made.size() == kMost)
+    made.erase(
+        std::ranges::min_element(made, {}, [](const auto& entry) { return entry.second.used; }));
+  made.emplace(key, Made{kernel, ++uses});
   return kernel;
 }
 
 // Where oneDNN's kernels take less time than products of tiles, on AVX2 or on AVX-512. They are
 // made for channels by the vector; to a gradient of many weights each piece adds all of them.
 bool is_faster(ConvPart part, const ConvLayout& of) noexcept {
-  if (of.taps() == 1 || of.images == 0 || of.channels == 0 || of.filters == 0 || of.places() == 0)
+  if (of.taps() == 1 || of.images == 0 || of.channels == 0 || of.filters == 0 || of.places() == 0 ||
+      !of.is_usual())
     return false;
   if (of.groups > 1) return true;
   if (part != ConvPart::weight_gradient) return of.channels >= 4 && of.filters >= 16;
@@ -327,7 +325,7 @@ struct Pieces {
       try {
         const OneThread one_thread;
         body();
-      } catch (const dnnl::error&) {
+      } catch (...) {  // dnnl::error, or no memory for its arguments
         done = false;
       }
     };

@@ -5,6 +5,7 @@
 
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
@@ -45,6 +46,18 @@ TEST_CASE("Products are the same bits for any number of threads") {
       const Tensor c = noise({40, rows, 90}, dtype), d = noise({40, 90, rows}, dtype);
       check_threads_agree([&] { return matmul(c, d); });
     }
+  }
+}
+
+TEST_CASE("Convolutions are the same bits for any number of threads") {
+  for (const std::int64_t groups : {1, 3, 48}) {
+    const Conv2dOptions options{.padding = 1, .groups = groups};
+    const Tensor x = noise({17, 48, 4, 5}), w = noise({groups == 48 ? 48 : 96, 48 / groups, 3, 2});
+    check_threads_agree([&] {
+      const Tensor xs = x.with_grad(), ws = w.with_grad(), y = conv2d(xs, ws, options);
+      const Tensors slopes = gradients(sum(y * y), {xs, ws});
+      return concat({reshape(y, {-1}), reshape(slopes[0], {-1}), reshape(slopes[1], {-1})});
+    });
   }
 }
 

@@ -65,6 +65,9 @@ TEST_CASE("a transposed convolution of nothing is the bias, or nothing") {
         Shape{0, 4, 4, 4});
   CHECK(conv_transpose1d(Tensor::zeros({2, 3, 4}), Tensor::zeros({3, 0, 2})).shape() ==
         Shape{2, 0, 5});
+  const Tensor of_groups =
+      conv2d(Tensor::zeros({2, 0, 5, 5}), Tensor::zeros({4, 0, 3, 3}), {.groups = 2});
+  CHECK(of_groups.to_vector<float>() == std::vector<float>(2 * 4 * 9));
 }
 
 TEST_CASE("a transposed convolution of open sizes is recorded once for all of them") {

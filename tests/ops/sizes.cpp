@@ -1,5 +1,7 @@
 // Operators at the sizes at which kernels cut their work. Every node of a row's program, and of its
 // gradients, is compared with its reference.
+#include <limits>
+
 #include "ebb/core/kernels/norm.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/attention.h"
@@ -196,17 +198,21 @@ TEST_CASE("Convolutions of any size are those of the references") {
   for (const int stride : {1, 2, 3})
     conv({2, 3, 19, 150}, {6, 1, 5, 4},
          {.stride = {2, stride}, .padding = {2, 1}, .dilation = {1, 3}, .groups = 3});
-  conv({1, 1, 150, 140}, {2, 1, 3, 3}, {.padding = 1});
+  conv({1, 1, 152, 140}, {2, 1, 3, 3}, {.padding = 1});
   conv({1, 4, 17, 15}, {4, 1, 3, 3}, {.padding = 1, .groups = 4});  // 1 beyond whole vectors
   // oneDNN's own kernels: pieces of images and channels, with some left over.
   conv({5, 3, 32, 32}, {20, 3, 3, 3}, {.padding = 1});
   conv({5, 70, 8, 7}, {20, 70, 3, 2}, {.padding = {1, 0}});
   conv({17, 20, 4, 4}, {70, 20, 3, 3}, {.padding = 1});
   conv({2, 40, 5, 5}, {40, 20, 3, 3}, {.padding = 1, .groups = 2});
-  conv({70, 70, 7, 6}, {140, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 70});
-  conv({5, 72, 4, 5}, {90, 8, 3, 2}, {.padding = 1, .groups = 9});
+  conv({70, 70, 7, 6}, {70, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 70});
+  conv({5, 72, 4, 5}, {72, 8, 3, 2}, {.padding = 1, .groups = 9});
   conv({3, 20, 19, 18}, {33, 20, 3, 3}, {.stride = 2, .padding = 1, .dilation = {1, 2}});
   conv({1, 1, 1, 9}, {1, 1, 1, 3}, {.padding = {0, 1}});
+  // Strides whose products no number holds.
+  conv({1, 16, 5, 5}, {16, 16, 3, 3}, {.stride = std::numeric_limits<std::int32_t>::max()});
+  conv({1, 1, 9, 9}, {1, 1, 4, 4},
+       {.stride = 1 << 30, .padding = std::int64_t{3} << 29, .dilation = 1 << 30});
   conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});
   conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {0, 2}});
   conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {1, 0}});
