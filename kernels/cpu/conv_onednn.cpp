@@ -272,9 +272,22 @@ struct Pieces {
     most = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
     images = std::min(of.images, most);
     chunks = divide_up(of.images, images);
-    block = block_of(sums() ? kPieces : divide_up(kPieces, chunks));
-    if (is_grouped) block = std::min(block, std::max<std::int64_t>(1, fit / most) * unit);
-    blocks = divide_up(count, block);
+    std::int64_t usual = block_of(sums() ? kPieces : divide_up(kPieces, chunks));
+    if (is_grouped) usual = std::min(usual, std::max<std::int64_t>(1, fit / most) * unit);
+    // oneDNN may have a kernel for all of them alone.
+    for (const std::int64_t some : {usual, count}) {
+      block = some;
+      blocks = divide_up(count, block);
+      if ((suit = has_kernels(count))) return;
+    }
+  }
+
+  // Finds the kernels, the steps and the sizes of copies, for `count` groups or channels of the
+  // result.
+  bool has_kernels(std::int64_t count) {
+    const bool is_grouped = of.groups > 1;
+    const std::int64_t of_x = of.channels * of.pixels(), of_y = of.filters * of.places();
+    a_bytes = b_bytes = last_b_bytes = out_bytes = scratch_bytes = 0;
     const Steps x{images * of.groups * of_x, block * (is_grouped ? of_x : of.pixels())},
         y{images * of.groups * of_y, block * (is_grouped ? of_y : of.places())},
         weights{0, block * (is_grouped                         ? of.filters * of.depth()
@@ -289,10 +302,10 @@ struct Pieces {
         auto& kernel = kernels[last][end];
         kernel = kernel_for(part, of, last ? of.images - (chunks - 1) * images : images,
                             end ? count - (blocks - 1) * block : block);
-        if (!kernel) return;
+        if (!kernel) return false;
         if (sums() ? chunks > 1 && !kernel->out().is_copied()
                    : kernel->b().wanted != kernels[0][end]->b().wanted)
-          return;
+          return false;
         a_bytes = std::max(a_bytes, aligned_bytes(kernel->a().bytes()));
         auto& its_b_bytes = end ? last_b_bytes : b_bytes;
         its_b_bytes = std::max(its_b_bytes, aligned_bytes(kernel->b().bytes()));
@@ -300,7 +313,7 @@ struct Pieces {
         scratch_bytes = std::max(scratch_bytes, aligned_bytes(kernel->scratch_bytes()));
       }
     b_bytes = std::max(b_bytes, last_b_bytes);
-    suit = true;
+    return true;
   }
 
   bool sums() const noexcept { return part == ConvPart::weight_gradient; }
