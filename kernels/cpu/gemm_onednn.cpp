@@ -67,8 +67,8 @@ bool is_slow(const Factor<float>& factor, bool by_rows, std::int64_t reuse) noex
   return by_rows && !has_avx512_kernels() && factor.stride % 512 == 0 && reuse >= 16;
 }
 
-// Its kernels for AVX-512 read b row by row. A transposed one is copied first, in three times the
-// time that copying tiles takes, which counts where few rows of a use it.
+// Its kernels for AVX-512 read b row by row. A transposed one is copied first, slower than tile by
+// tile, which counts where few rows of a use it.
 bool is_slow_to_transpose(const Factor<float>& b, std::int64_t n, std::int64_t k,
                           std::int64_t reuse) noexcept {
   return b.transposed && has_avx512_kernels() && reuse >= 8 && reuse < 256 && n * k >= 1024;
