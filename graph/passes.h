@@ -7,9 +7,10 @@ namespace ebb {
 // result has memory of its own.
 struct Passes {
   constexpr Passes(bool all = true) noexcept  // NOLINT: implicit
-      : identities(all), merge(all), fuse(all), share(all) {}
+      : identities(all), fold(all), merge(all), fuse(all), share(all) {}
 
   bool identities;  // drop nodes that change nothing
+  bool fold;        // compute values of one number throughout when the plan is made
   bool merge;       // compute once what several nodes compute
   bool fuse;   // compute chains of pointwise operators on 4,096 elements or more as one, without
                // memory for values on the way

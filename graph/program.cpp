@@ -216,7 +216,7 @@ std::size_t captured_bytes(std::span<const Node* const> captured, const memory::
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options) {
   Passes passes = options.passes;
-  if (looks_for_nan()) passes.fuse = false;  // then each operator has to run by itself
+  if (looks_for_nan()) passes.fuse = passes.fold = false;  // each operator has to run
   Draft draft = prune(graph, runtime, fetches, options.what, options.effects);
   infer(draft, shapes);
   const bool is_bounded = options.budget || options.least;

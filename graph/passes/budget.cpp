@@ -99,6 +99,7 @@ std::optional<Cut> fewest_that_fit(const Draft& whole, const Rows& rows, std::in
 
 bool make_steps(Draft& draft, const Passes& passes) {
   if (passes.identities) simplify(draft);
+  if (passes.fold) fold(draft);
   const bool merged = passes.merge && merge(draft);
   resolve(draft);
   add_dependencies(draft);

@@ -32,6 +32,9 @@ std::vector<bool> written_outputs(const Draft& draft);
 // Improves: finds nodes that change nothing with these shapes.
 void simplify(Draft& draft);
 
+// Improves: finds values that are one number throughout, and fills them with it.
+void fold(Draft& draft);
+
 // Improves: finds nodes that compute what an earlier node does. Returns whether there are such.
 bool merge(Draft& draft);
 

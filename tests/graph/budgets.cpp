@@ -275,7 +275,7 @@ TEST_CASE("values of many sizes come back ahead of need within the least budget"
   const std::size_t least = graph.least_budget({loss}, shapes, device);
   const memory::Plan plan = graph.plan({loss}, shapes, device, {.budget = least});
   CHECK(plan.moved_values > 0);
-  CHECK(plan.reserved_bytes == least);
+  CHECK(plan.reserved_bytes <= least);
 }
 
 TEST_CASE("micro-batches keep to a budget with optimizer state on the host", "[row14]") {

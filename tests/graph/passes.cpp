@@ -95,6 +95,29 @@ TEST_CASE("simplify drops what changes nothing, unless something is written to e
   CHECK(in_order(s.draft({wide * 3, up})) == Names{"sum", "fill_like", "assign", "multiply"});
 }
 
+TEST_CASE("fold computes constants of one number, unless something is written to them") {
+  Small s;
+  const auto folded = [&](const Tensors& fetches) {
+    Draft made = prune(s.graph.state(), Device::cpu().runtime(), fetches);
+    infer(made, {{s.x, {3, 2}}});
+    fold(made);
+    resolve(made);
+    add_dependencies(made);
+    return in_order(made);
+  };
+  const Tensor one = ones_like(s.x), three = reshape(one * 2, {2, -1}) + full(s.graph, {}, 1);
+  CHECK(folded({three, one}) == Names{"fill_like", "full"});
+  CHECK(folded({gradients(mean(tanh(s.x)), {s.x})[0]}) ==
+        Names{"tanh", "full", "square", "subtract", "multiply"});
+  CHECK(folded({s.x * (one - 1)}) == Names{"full", "multiply"});
+  // Some are no number of a double's.
+  const Tensor large = full(s.graph, {2}, 0x1p53, DType::i64) + 1;
+  CHECK(folded({large}) == Names{"full", "add"});
+  const Tensor written = one + 1;
+  add_assign(written, 1);
+  CHECK(folded({written * 2}) == Names{"fill_like", "add", "fill_like", "add_assign", "multiply"});
+}
+
 TEST_CASE("merge computes once what is written twice, unless a random, updated or later value") {
   Small s;
   const auto merged = [&](const Tensors& fetches) {

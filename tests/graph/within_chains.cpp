@@ -71,4 +71,17 @@ TEST_CASE("a chain gives the bits of its operators, which stand between products
     }
 }
 
+TEST_CASE("operators of constants give the bits that they would give in a run") {
+  const std::vector<Operator> all = pointwise_operators();
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const auto step = [&](const Tensor& x) {
+        return all[k](full_like(x, 0.7), reshape(full_like(x, -1.3), {37, 1}));
+      };
+      INFO(name(dtype) << ", operator number " << k);
+      CHECK(bytes_of(compile(step)(Tensor::zeros({37}, dtype))) ==
+            bytes_of(step(Tensor::zeros({37}, dtype))));
+    }
+}
+
 }  // namespace ebb::tests
