@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "ebb/core/kernels/functors/powers.h"
+#include "ebb/core/kernels/powers.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/elementary.h"
@@ -41,11 +42,16 @@ namespace {
 // 1 where x is 0, else 0.
 Tensor is_zero(const Tensor& x) { return 1 - abs(sign(x)); }
 
+constexpr BinaryOpDef with_quick_numbers(BinaryOpDef ops) {
+  ops.number_right.cpu = {cpu::pow_number};
+  return ops;
+}
+
 }  // namespace
 
 // The gradients are b a^(b - 1) and a^b log(a). Where b is 0 the first takes the power 0, and where
 // a is 0 and a^b finite the second takes log(1): both are then 0, not NaN.
-constinit const BinaryOpDef pow_op = binary<functors::Power>(
+constinit const BinaryOpDef pow_op = with_quick_numbers(binary<functors::Power>(
     "pow",
     {.tensors = {
          .gradient = [](Gradient g) -> Tensors {
@@ -73,6 +79,6 @@ constinit const BinaryOpDef pow_op = binary<functors::Power>(
                        if (n == 0) return {g.take_dy() * where(abs(g.y()) <= 1, 0, -g.y())};
                        return {g.take_dy() * std::log(n) * g.take_y()};
                      },
-                     .keeps = output(0)}});
+                     .keeps = output(0)}}));
 
 }  // namespace ebb

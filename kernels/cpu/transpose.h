@@ -89,7 +89,7 @@ void copy_rest(const std::byte* from, std::byte* to, std::int64_t rows, std::int
   if constexpr (kUnit <= 8) {
     using Unit = UnitSquare<kUnit>;
     constexpr std::int64_t N = Unit::N;
-    // Of `count` rows or columns of `others` units each, a stride apart.
+    // How many of `count` rows or columns of `others` units each, a stride apart.
     const auto by_squares = [](std::int64_t count, std::int64_t others, std::int64_t stride) {
       if (others >= N || count < N) return count;
       if (others == 0 || stride != others * kUnit) return std::int64_t{0};

@@ -142,6 +142,13 @@ TEST_CASE("pow gives what C says for zeros, infinities and NaN, and of negative 
     }
   const auto n = static_cast<std::int64_t>(a.size());
   check_same(pow(Tensor::from(a, {n}), Tensor::from(b, {n})), expected, 4e-16);
+  const Tensor x = Tensor::from(all);
+  for (const double y : {1.0, 2.0, 3.0, 0.5, -1.0, -0.5}) {
+    expected.clear();
+    for (const double one : all) expected.push_back(std::pow(one, y));
+    CAPTURE(y);
+    check_same(pow(x, y), expected, 4e-16);
+  }
 }
 
 TEST_CASE(
