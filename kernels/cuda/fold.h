@@ -3,55 +3,17 @@
 #include <cuda_runtime.h>
 
 #include "ebb/core/kernels/kernel.h"
+#include "ebb/kernels/cuda/fold_block.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/plans/reduce_plan.h"
 #include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
 
-// A block makes `plan.width` results at a time and splits its threads evenly among them. Their
-// states are merged by halves. A Fold has
-//   State: summary of some terms, without a constructor
-//   none(): the state of no terms
-//   gather(result, begin, end, lane, lanes): a lane's share of the terms from begin to end
-//   merge(State&, const State&): adds the terms of another state
-//   write(result, State): stores the result
-// It is called in an order fixed by the plan. Null `partial`: there is one part.
 template <class Fold>
 __global__ void __launch_bounds__(kRowThreads)
     fold_kernel(Fold fold, SumPlan plan, typename Fold::State* partial) {
-  using State = typename Fold::State;
-  __shared__ State states[kRowThreads];
-  const int thread = static_cast<int>(threadIdx.x), width = plan.width, lanes = kRowThreads / width;
-  const int slot = plan.by_rows ? thread / lanes : thread % width;
-  const int lane = plan.by_rows ? thread % lanes : thread / width;
-  const int apart = plan.by_rows ? 1 : width;
-  const std::int64_t groups = divide_up(plan.results, width);
-  for (std::int64_t item = blockIdx.x; item < groups * plan.parts; item += gridDim.x) {
-    const std::int64_t part = item / groups;
-    const std::int64_t result = (item - part * groups) * width + slot;
-    State state = fold.none();
-    if (result < plan.results) {
-      const std::int64_t begin = part * plan.part, rest = plan.terms - begin;
-      state =
-          fold.gather(result, begin, begin + (rest < plan.part ? rest : plan.part), lane, lanes);
-    }
-    states[thread] = state;
-    __syncthreads();
-    for (int half = lanes / 2; half > 0; half /= 2) {
-      if (lane < half) {
-        fold.merge(state, states[thread + half * apart]);
-        states[thread] = state;
-      }
-      __syncthreads();
-    }
-    if (lane == 0 && result < plan.results) {
-      if (partial != nullptr)
-        partial[part * plan.results + result] = state;
-      else
-        fold.write(result, state);
-    }
-  }
+  fold_block(fold, plan, partial);
 }
 
 // Merges the parts [parts, results] of each result.
@@ -79,8 +41,18 @@ struct FoldParts {
 template <class Fold>
 Status launch_fold(cudaStream_t stream, const Fold& fold, const SumPlan& plan,
                    typename Fold::State* partial) noexcept {
-  const std::int64_t items = divide_up(plan.results, plan.width) * plan.parts;
-  return launch(stream, fold_kernel<Fold>, blocks_for(items, 1), kRowThreads, fold, plan, partial);
+  return launch(stream, fold_kernel<Fold>, blocks_for(plan.turns() * plan.parts, 1), kRowThreads,
+                fold, plan, partial);
+}
+
+// Merges the parts of each result.
+template <class Fold>
+Status fold_parts(cudaStream_t stream, const Fold& fold, const SumPlan& plan,
+                  const typename Fold::State* partial) noexcept {
+  SumPlan of_parts = plan_columns(1, plan.parts, plan.results);
+  of_parts.parts = 1;
+  of_parts.part = plan.parts;
+  return launch_fold(stream, FoldParts<Fold>{fold, partial, plan.results}, of_parts, nullptr);
 }
 
 // Folds the terms of each result. The workspace has room for the plan's parts, if there are
@@ -88,14 +60,9 @@ Status launch_fold(cudaStream_t stream, const Fold& fold, const SumPlan& plan,
 template <class Fold>
 Status fold(cudaStream_t stream, const Fold& fold, const SumPlan& plan, void* workspace) noexcept {
   if (plan.results == 0) return {};
-  if (plan.parts == 1) return launch_fold(stream, fold, plan, nullptr);
   auto* const partial = static_cast<typename Fold::State*>(workspace);
   const Status status = launch_fold(stream, fold, plan, partial);
-  if (!status.ok()) return status;
-  SumPlan of_parts = plan_columns(1, plan.parts, plan.results);
-  of_parts.parts = 1;
-  of_parts.part = plan.parts;
-  return launch_fold(stream, FoldParts<Fold>{fold, partial, plan.results}, of_parts, nullptr);
+  return status.ok() && plan.parts > 1 ? fold_parts(stream, fold, plan, partial) : status;
 }
 
 // Offsets of the first term of each result, and of its other terms. Three axes each suffice: a

@@ -15,46 +15,20 @@ Status sum_integers(const KernelContext&);  // kernels/cuda/count.cu
 
 namespace {
 
-template <int N, class T>
-__device__ inline Accumulate<T> sum_of(const Pack<T, N>& x) {
-  Accumulate<T> sums[N];
-  for (int j = 0; j < N; ++j) sums[j] = static_cast<Accumulate<T>>(x[j]);
-  for (int half = N / 2; half > 0; half /= 2)
-    for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
-  return sums[0];
-}
-
-// Sums, in runs of 8 terms (strided_sum). Packed: a term of a run is a pack of neighbours.
+// The terms of sums of a tensor.
 template <class T, class Index>
-struct Sum {
-  using State = double;
+struct Elements {
   const T* in;
-  T* out;
-  double divisor;
-  bool packed;
   FoldWalks<Index> walks;
 
-  __device__ double none() const { return 0; }
-  __device__ double gather(std::int64_t result, std::int64_t begin, std::int64_t end, int lane,
-                           int lanes) const {
-    const T* const from = in + walks.kept.offset(result);
-    const auto at = [&](std::int64_t i) { return from + walks.reduced.offset(i); };
-    if (!packed)
-      return strided_sum(begin + lane, end, lanes,
-                         [&](std::int64_t i) { return static_cast<Accumulate<T>>(*at(i)); });
-    constexpr int N = kPack<T>;
-    const std::int64_t packs = (end - begin) / N;
-    double total = strided_sum(lane, packs, lanes,
-                               [&](std::int64_t i) { return sum_of(load<N>(at(begin + i * N))); });
-    for (std::int64_t i = begin + packs * N + lane; i < end; i += lanes)
-      total += convert<double>(*at(i));
-    return total;
-  }
-  __device__ void merge(double& total, double other) const { total += other; }
-  __device__ void write(std::int64_t result, double total) const {
-    out[result] = convert<T>(total / divisor);
+  __device__ std::int64_t begin(std::int64_t result) const { return walks.kept.offset(result); }
+  template <int N>
+  __device__ Pack<Accumulate<T>, N> load(std::int64_t begin, std::int64_t i) const {
+    return as_pack<Accumulate<T>>(cuda::load<N>(in + begin + walks.reduced.offset(i)));
   }
 };
+template <class T, class Index>
+using SumOf = Sum<T, Elements<T, Index>>;
 
 Status reduce(const KernelContext& context, const Reduction& reduction) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
@@ -70,8 +44,9 @@ Status reduce(const KernelContext& context, const Reduction& reduction) {
     const bool packed =
         axes.inner_reduced && takes_packs<N>(from) && (axes.inner % N == 0 || axes.groups == 0);
     return with_index(count, [&]<class Index>(Index) {
-      return fold(stream, Sum<T, Index>{from, out.as<T>(), divisor, packed, FoldWalks<Index>(axes)},
-                  plan_sum(axes), context.workspace);
+      const Elements<T, Index> terms{from, FoldWalks<Index>(axes)};
+      return fold(stream, SumOf<T, Index>{terms, out.as<T>(), divisor, packed}, plan_sum(axes),
+                  context.workspace);
     });
   });
 }
@@ -82,9 +57,9 @@ template <class T>
 Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
                   void* workspace) noexcept {
   return with_index(rows * columns, [&]<class Index>(Index) {
-    Sum<T, Index> of{in, out, 1, false, {}};
-    of.walks.kept.add(columns, {1});
-    of.walks.reduced.add(rows, {columns});
+    SumOf<T, Index> of{{in, {}}, out, 1, false};
+    of.terms.walks.kept.add(columns, {1});
+    of.terms.walks.reduced.add(rows, {columns});
     return fold(stream, of, plan_columns(1, rows, columns), workspace);
   });
 }

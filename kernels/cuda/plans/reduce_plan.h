@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "ebb/core/kernels/merged_axes.h"
+#include "ebb/kernels/cuda/plans/sum_plan.h"
 
 namespace ebb::cuda {
-
-inline constexpr int kRowThreads = 256;  // of a block
 
 // Number of threads that share a row: a power of two up to a warp; 0: a whole block.
 constexpr int threads_of_row(std::int64_t elements) noexcept {
@@ -42,30 +41,17 @@ struct RowMeanPlan {
   }
 };
 
-// `results` sums of `terms` each.
-struct SumPlan {
-  std::int64_t results = 1, terms = 1;
-  int width = 1;           // sums that a block makes at a time
-  bool by_rows = false;    // a sum's threads are neighbours, else neighbours have different sums
-  std::int64_t parts = 1;  // of each sum; a second kernel adds them up
-  std::int64_t part = 1;   // terms of a part; the last may have fewer
-
-  // Bytes of the parts' sums.
-  constexpr std::size_t workspace_bytes() const noexcept {
-    return parts == 1 ? 0 : static_cast<std::size_t>(parts * results) * sizeof(double);
-  }
-
-  // Cuts each sum into enough parts to fill any device, with at least `least` terms each. `blocks`:
-  // blocks that the uncut sums would occupy.
-  constexpr void cut(std::int64_t blocks, std::int64_t least) noexcept {
-    constexpr std::int64_t kBlocks = 1024, kGrain = 16;  // keeps the beginnings of parts aligned
-    const std::int64_t most = std::max<std::int64_t>(1, terms / least);
-    parts = std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
-    part = std::max<std::int64_t>(1, (terms + parts - 1) / parts);
-    if (parts > 1) part = (part + kGrain - 1) / kGrain * kGrain;
-    parts = std::max<std::int64_t>(1, (terms + part - 1) / part);
-  }
-};
+// Cuts each sum into enough parts to fill any device, with at least `least` terms each. `blocks`:
+// blocks that the uncut sums would occupy.
+constexpr void cut(SumPlan& plan, std::int64_t blocks, std::int64_t least) noexcept {
+  constexpr std::int64_t kBlocks = 1024, kGrain = 16;  // keeps the beginnings of parts aligned
+  const std::int64_t terms = plan.terms, most = std::max<std::int64_t>(1, terms / least);
+  std::int64_t parts =
+      std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
+  plan.part = std::max<std::int64_t>(1, (terms + parts - 1) / parts);
+  if (parts > 1) plan.part = (plan.part + kGrain - 1) / kGrain * kGrain;
+  plan.parts = std::max<std::int64_t>(1, (terms + plan.part - 1) / plan.part);
+}
 
 // Sums along rows: neighbouring threads have neighbouring terms.
 constexpr SumPlan plan_rows(std::int64_t results, std::int64_t terms) noexcept {
@@ -74,7 +60,7 @@ constexpr SumPlan plan_rows(std::int64_t results, std::int64_t terms) noexcept {
                .width = rows_of_block(threads_of_row(terms)),
                .by_rows = true,
                .part = terms};
-  if (plan.width == 1) plan.cut(results, 16 * kRowThreads);
+  if (plan.width == 1) cut(plan, results, 16 * kRowThreads);
   return plan;
 }
 
@@ -84,7 +70,7 @@ constexpr SumPlan plan_columns(std::int64_t outer, std::int64_t terms,
                                std::int64_t columns) noexcept {
   SumPlan plan{.results = outer * columns, .terms = terms};
   while (plan.width < 32 && plan.width < columns) plan.width *= 2;
-  plan.cut(outer * ((columns + plan.width - 1) / plan.width), 16 * (kRowThreads / plan.width));
+  cut(plan, outer * ((columns + plan.width - 1) / plan.width), 16 * (kRowThreads / plan.width));
   return plan;
 }
 
