@@ -65,7 +65,8 @@ endif()
 function(ebb_embed_headers file)
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/kernels/functors/*.h)
   list(APPEND headers core/base/dtype.h core/base/half.h core/base/host_device.h core/kernels/convert.h
-       kernels/cuda/fused_kernel.h kernels/cuda/pack.h kernels/cuda/runtime/nvrtc_std.inc)
+       kernels/cuda/fold_block.h kernels/cuda/fused_kernel.h kernels/cuda/pack.h kernels/cuda/plans/sum_plan.h
+       kernels/cuda/runtime/nvrtc_std.inc)
   foreach(header IN LISTS headers)
     file(READ ${header} text)
     string(APPEND names "    \"ebb/${header}\",\n")

@@ -46,6 +46,7 @@ Status fused(const KernelContext&);
 }  // namespace cpu
 namespace cuda {
 KernelFunction fused;
+MemoryFunction fused_memory;
 PrepareFunction fused_prepare;  // compiles the chain
 }  // namespace cuda
 }  // namespace ebb

@@ -8,6 +8,6 @@ constinit const OpDef fused_op{.name = "fused",
                                .infer = nullptr,
                                .takes_over = kAll,
                                .cpu = cpu::fused,
-                               .cuda = {.run = cuda::fused, .prepare = cuda::fused_prepare}};
+                               .cuda = {cuda::fused, cuda::fused_memory, cuda::fused_prepare}};
 
 }  // namespace ebb

@@ -30,10 +30,7 @@ class Fuser {
 
  public:
   explicit Fuser(Draft& draft)
-      : draft_(draft),
-        sums_(draft.runtime->profile().kernels == memory::Kernels::cpu),
-        readers_(draft.memories.size()),
-        joined_(draft.steps.size(), kNone) {
+      : draft_(draft), readers_(draft.memories.size()), joined_(draft.steps.size(), kNone) {
     for (Index s = 0; s < draft_.steps.size(); ++s)
       for (const DraftOperand& input : draft_.inputs_of(draft_.steps[s]))
         if (input.value.memory != kNone) readers_[input.value.memory].push_back(s);
@@ -60,10 +57,10 @@ class Fuser {
   // The sum's gradient is its input, broadcast and divided.
   static bool broadcasts(const OpDef& op) noexcept { return &op == &broadcast_like_op; }
 
-  // A sum or mean over all axes or the last ones, which may end a chain on the CPU.
+  // A sum or mean over all axes or the last ones, which may end a chain.
   bool is_sum(Index s) const {
     const OpDef& op = op_of(s);
-    if (!sums_ || (&op != &sum_op && &op != &mean_op)) return false;
+    if (&op != &sum_op && &op != &mean_op) return false;
     const Spec& in = spec_of(draft_.inputs_of(draft_.steps[s])[0]);
     if (in.dtype != DType::f32 && in.dtype != DType::f64) return false;
     const MergedAxes merged(in.shape, draft_.steps[s].node->attributes.get<Reduction>().axes);
@@ -271,7 +268,6 @@ class Fuser {
   }
 
   Draft& draft_;
-  const bool sums_;
   std::vector<std::vector<Index>> readers_;  // by memory: steps, kNone for a fetch
   std::vector<Index> joined_;                // by step: the last one of its chain
 };

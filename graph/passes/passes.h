@@ -41,8 +41,8 @@ bool merge(Draft& draft);
 // Gives every value a memory, and makes steps of the nodes that compute.
 void resolve(Draft& draft);
 
-// Improves: makes one step of pointwise steps whose results only the others read, and on the CPU of
-// the sum behind them as well. Returns whether there are such.
+// Improves: makes one step of pointwise steps whose results only the others read, and of the sum
+// behind them as well. Returns whether there are such.
 bool fuse(Draft& draft);
 
 // The chain that a step of fuse() runs; null for any other step.

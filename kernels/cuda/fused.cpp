@@ -6,10 +6,16 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cuda/fused_kernel.h"
 #include "ebb/kernels/cuda/plans/fused_text.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 #include "ebb/kernels/cuda/runtime/compiler.h"
 #include "ebb/kernels/cuda/stream.h"
 
 namespace ebb::cuda {
+
+// Merges the parts of sums of f32 or f64 (kernels/cuda/reduce.cu).
+Status add_parts(cudaStream_t stream, const SumPlan& plan, const double* parts, double divisor,
+                 const Buffer& out) noexcept;
+
 namespace {
 
 static_assert(FusedChain::kMostValues <= std::size(FusedArguments().inputs) &&
@@ -43,28 +49,37 @@ bool takes_packs(const Buffer& buffer) noexcept {
 
 Status fused(const KernelContext& context) {
   const auto& prepared = *static_cast<const PreparedChain*>(context.prepared);
+  const FusedChain& chain = *context.attribute<FusedAttributes>().chain;
   const Buffer& out = context.outputs[0];
   FusedArguments arguments = prepared.arguments();
   arguments.count = out.elements();
   if (arguments.count == 0) return {};
   arguments.out = out.data;
-  arguments.takes_packs = takes_packs(out);
+  arguments.takes_packs = chain.sum || takes_packs(out);
   for (std::size_t i = 0; i < context.inputs.size(); ++i) {
     const Buffer& input = context.inputs[i];
     arguments.inputs[i] = input.data;
     if (input.elements() > 1 && !takes_packs(input)) arguments.takes_packs = false;
   }
-  constexpr std::int64_t kThreads = 256, kMostBlocks = 1 << 14, kOfBlock = kThreads * kFusedLanes;
+  constexpr std::int64_t kMostBlocks = 1 << 14, kOfBlock = kRowThreads * kFusedLanes;
+  std::int64_t blocks = (arguments.count + kOfBlock - 1) / kOfBlock;
+  SumPlan& plan = arguments.plan;
+  if (chain.sum) {
+    plan = plan_sum(MergedAxes(chain.summed, chain.sum->axes));
+    blocks = plan.turns() * plan.parts;
+    arguments.divisor = chain.sum->divisor(chain.summed.elements(), plan.results);
+    arguments.parts = static_cast<double*>(context.workspace);
+  }
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(
-      static_cast<unsigned>(std::min((arguments.count + kOfBlock - 1) / kOfBlock, kMostBlocks)));
-  config.blockDim = dim3(kThreads);
+  config.gridDim = dim3(static_cast<unsigned>(std::min(blocks, kMostBlocks)));
+  config.blockDim = dim3(kRowThreads);
   config.stream = stream_of(context);
   void* parameters[] = {&arguments};
   Status status = answer(cudaLaunchKernelExC(&config, prepared.kernel(), parameters),
                          "the kernel could not be launched");
   status.refused = !status.ok();
-  return status;
+  if (plan.parts == 1 || !status.ok()) return status;
+  return add_parts(config.stream, plan, arguments.parts, arguments.divisor, out);
 }
 
 detail::Ref<Prepared> compile_fused(const FusedQuery& asked) {

@@ -7,6 +7,7 @@
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/functors/on_integers.h"
 #include "ebb/kernels/cuda/pack.h"
+#include "ebb/kernels/cuda/plans/sum_plan.h"
 
 namespace ebb::cuda {
 
@@ -21,6 +22,9 @@ struct FusedArguments {
   std::int64_t count;
   std::uint32_t takes_packs;  // whether all arrays do
   std::uint32_t zero;         // 0, which compilers do not know
+  SumPlan plan;               // of a sum behind the chain
+  double divisor;
+  double* parts;  // where the plan has several
 };
 
 // The type that values of type T are computed in.

@@ -73,6 +73,14 @@ EBB_COLUMN_SUM(Float16)
 EBB_COLUMN_SUM(BFloat16)
 #undef EBB_COLUMN_SUM
 
+Status add_parts(cudaStream_t stream, const SumPlan& plan, const double* parts, double divisor,
+                 const Buffer& out) noexcept {
+  return for_wide(out.spec.dtype, [&]<class T>(T) {
+    return fold_parts(stream, SumOf<T, std::uint32_t>{{}, out.as<T>(), divisor, false}, plan,
+                      parts);
+  });
+}
+
 Status sum(const KernelContext& context) {
   if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
   return reduce(context, context.attribute<Reduction>());

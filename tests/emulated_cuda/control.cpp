@@ -87,6 +87,7 @@ const ebb::emulated::Control* ebb_emulated_control() { return &ebb::emulated::kC
 
 const ebb::emulated::Outside* ebb_emulated_outside() {
   static constexpr ebb::emulated::Outside outside = {
-      &threadIdx, &blockIdx, &blockDim, &gridDim, ebb_emulated_launch, cudaGetLastError};
+      &threadIdx,          &blockIdx,        &blockDim,           &gridDim,
+      ebb_emulated_launch, cudaGetLastError, ebb_emulated_barrier};
   return &outside;
 }

@@ -12,6 +12,7 @@ struct Outside {
   const dim3 *block_size, *grid_size;
   cudaError_t (*launch)(const cudaLaunchConfig_t* config, const KernelCall* call);
   cudaError_t (*last_error)();
+  void (*barrier)(const char* file, int line);  // for nvrtc/, whose kernels may wait
 };
 
 }  // namespace ebb::emulated

@@ -71,7 +71,10 @@ constexpr const char* kComparisons[] = {
     "x >= y",    "(x & y) != 0", "(x | y) != 0", "x != x", "x == x && x - x != 0",
     "x - x == 0"};
 
-constexpr const char* kBegin = R"(#include "ebb/kernels/cuda/fused_kernel.h"
+constexpr const char* kBegin =
+    "#include \"ebb/kernels/cuda/fold_block.h\"\n"
+    "#include \"ebb/kernels/cuda/fused_kernel.h\""
+    R"(
 using namespace ebb;
 using namespace ebb::cuda;
 using namespace ebb::functors;
@@ -81,7 +84,26 @@ extern "C" __global__ void __launch_bounds__(256) fused(const FusedArguments a) 
 const I count = a.count, threads = I(gridDim.x) * blockDim.x;
 for (I i = (I(blockIdx.x) * blockDim.x + threadIdx.x) * 4; i < count; i += threads * 4) {
 const I rest = count - i;
-const bool whole = rest >= 4 && a.takes_packs;
+constexpr int lanes = 4;
+FusedValue<T> out[lanes];
+)";
+// The terms of a sum (fold_block.h).
+constexpr const char* kTerms = R"(;
+struct Terms {
+const FusedArguments& a;
+__device__ std::int64_t begin(std::int64_t result) const { return result * a.plan.terms; }
+template <int lanes>
+__device__ Pack<T, lanes> load(std::int64_t begin, std::int64_t at) const {
+const I i = begin + at, rest = lanes;
+Pack<T, lanes> out;
+)";
+constexpr const char* kSum = R"(return out;
+}
+};
+extern "C" __global__ void __launch_bounds__(256) fused(const FusedArguments a) {
+const bool packed = a.plan.results == 1 || a.plan.terms % kPack<T> == 0;
+fold_block(Sum<T, Terms>{{a}, static_cast<T*>(a.out), a.divisor, packed}, a.plan, a.parts);
+}
 )";
 
 class Writer {
@@ -90,19 +112,20 @@ class Writer {
       : chain_(chain), inputs_(inputs), out_(out) {}
 
   FusedText write() {
-    const bool is_short = out_.shape.elements() <= std::numeric_limits<std::int32_t>::max();
-    text_ = std::string(kBegin) + (is_short ? "std::uint32_t" : "std::uint64_t") + kLoop;
+    const Shape& shape = chain_.sum ? chain_.summed : out_.shape;
+    const bool is_short = shape.elements() <= std::numeric_limits<std::int32_t>::max();
+    text_ = std::string(kBegin) + (is_short ? "std::uint32_t" : "std::uint64_t") +
+            ";\nusing T = " + type_of(out_.dtype) + (chain_.sum ? kTerms : kLoop) +
+            "const bool whole = rest >= 4 && a.takes_packs;\n";
     for (std::size_t k = 0; k < inputs_.size(); ++k) read(k);
-    text_ += std::string("FusedValue<") + type_of(out_.dtype) +
-             "> out[4];\n#pragma unroll\n"
-             "for (int j = 0; j < 4; ++j) {\n";
+    text_ += "#pragma unroll\nfor (int j = 0; j < lanes; ++j) {\n";
     for (std::size_t s = 0; s < chain_.steps.size(); ++s) {
       const FusedStep& step = chain_.steps[s];
       text_ += "const auto " + value(inputs_.size() + s) + " = fused_result<" +
                type_of(step.dtype) + ">(" + result(step) + ", a.zero);\n";
     }
     text_ += "out[j] = " + value(inputs_.size() + chain_.steps.size() - 1) + ";\n}\n" +
-             "fused_write<" + type_of(out_.dtype) + ">(a.out, out, i, rest, whole);\n}\n}\n";
+             (chain_.sum ? kSum : "fused_write<T>(a.out, out, i, rest, whole);\n}\n}\n");
     return {std::move(text_), std::move(numbers_)};
   }
 

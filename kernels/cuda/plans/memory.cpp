@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/cross_entropy.h"
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/fused.h"
 #include "ebb/core/kernels/order.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/statistics.h"
@@ -101,6 +102,11 @@ MemoryNeeds argsort_memory(const MemoryQuery& query) {
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
   return sum_needs(query.inputs[0].shape, query.attribute<Reduction>().axes);
+}
+
+MemoryNeeds fused_memory(const MemoryQuery& query) {
+  const FusedChain& chain = *query.attribute<FusedAttributes>().chain;
+  return chain.sum ? sum_needs(chain.summed, chain.sum->axes) : MemoryNeeds();
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {

@@ -21,8 +21,14 @@ namespace {
 constexpr const char* kEnd = R"(
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+static const ebb::emulated::Outside* outside;
+void ebb_emulated_barrier(const char* file, int line) {
+  outside->barrier(file, line);
+  threadIdx = *outside->thread;
+}
 #pragma GCC visibility push(default)
 extern "C" void ebb_emulated_run(const ebb::emulated::Outside* device, const void* arguments) {
+  outside = device;
   threadIdx = *device->thread;
   blockIdx = *device->block;
   blockDim = *device->block_size;

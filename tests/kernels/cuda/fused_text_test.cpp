@@ -108,6 +108,16 @@ std::vector<Chain> all_chains() {
     others.add(fill, dtype, {}, FillAttributes{1});
     for (int to = 0; to < 8; ++to)
       if (static_cast<DType>(to) != dtype) others.add(cast, static_cast<DType>(to), {0});
+    if (dtype != DType::f32 && dtype != DType::f64) continue;
+    for (const Kernel step : {map<functors::Exp>, map<functors::Gelu>, map<functors::Sin>}) {
+      Chain& summed = all.emplace_back(dtype, dtype, DType::boolean);
+      for (const int input : {0, 3, 5, 6})
+        summed.add(zip<functors::Multiply>, dtype,
+                   {summed.last(), static_cast<std::uint8_t>(input)});
+      summed.add(step, dtype, {summed.last()});
+      summed.chain.sum = Reduction{.axes = 6};
+      summed.chain.summed = std::exchange(summed.out.shape, {2});
+    }
   }
   return all;
 }
