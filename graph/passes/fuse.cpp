@@ -4,6 +4,7 @@
 
 #include "ebb/core/kernels/fused.h"
 #include "ebb/core/kernels/merged_axes.h"
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/fused.h"
