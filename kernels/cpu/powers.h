@@ -6,7 +6,7 @@
 #include "ebb/kernels/cpu/in_double.h"
 #include "ebb/kernels/cpu/one_by_one.h"
 
-// expm1, log2 and pow of whole blocks; the other functions are in kernels/cpu/elementary.h.
+// expm1, log2, exp2 and pow of whole blocks; the other functions are in kernels/cpu/elementary.h.
 namespace ebb::cpu {
 namespace detail {
 
@@ -25,6 +25,18 @@ template <class T>
 inline Vector<T> log2(Vector<T> x) noexcept {
   const Mantissa<T> m(x);
   return m.at_ends(x, m.k + m.log() * std::numbers::log2e_v<T>);
+}
+
+// The smallest results are flushed to 0, as all such numbers are.
+template <class T>
+inline Vector<T> exp2(Vector<T> x) noexcept {
+  const Vector<T> rounded = x + kRound<T>;
+  Reduced<T> reduced(Vector<T>{});
+  reduced.r = (x - (rounded - kRound<T>)) * std::numbers::ln2_v<T>;
+  reduced.exponent = bits<T>(rounded) << Format<T>::kMantissa;
+  Vector<T> y = reduced.scale(1 + reduced.exp_minus_one());
+  y = x < std::numeric_limits<T>::min_exponent - 1 ? Vector<T>{} : y;
+  return x < std::numeric_limits<T>::max_exponent ? y : x + kInfinity<T>;
 }
 
 // The upper 26 bits of x; two such numbers have an exact product.
@@ -111,7 +123,7 @@ inline Vector<T> pow(Vector<T> x, Vector<T> y) noexcept {
 EBB_BLOCK_FUNCTION(expm1)
 EBB_BLOCK_FUNCTION(log2)
 EBB_ONE_BY_ONE(log10)
-EBB_ONE_BY_ONE(exp2)
+EBB_BLOCK_FUNCTION(exp2)
 template <class T>
 inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {
   return Block<T>::each([](Vector<T> a, Vector<T> b) { return detail::pow<T>(a, b); }, x, y);

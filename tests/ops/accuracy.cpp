@@ -149,8 +149,12 @@ TEMPLATE_TEST_CASE("Where functions are exact they are, signs of zeros included"
   CHECK(at<T>(tanh, kLeast<T>) == static_cast<double>(kLeast<T>));
   CHECK(at<T>(tanh, kInfinity) == 1);
   CHECK(at<T>(tanh, -kInfinity) == -1);
-  for (int k = std::numeric_limits<T>::min_exponent; k < std::numeric_limits<T>::max_exponent; ++k)
+  for (int k = std::numeric_limits<T>::min_exponent; k < std::numeric_limits<T>::max_exponent;
+       ++k) {
     CHECK(ulps(static_cast<T>(at<T>(log2, std::ldexp(T(1), k))), k) <= (on_gpu() ? 1 : 0));
+    CHECK(ulps(static_cast<T>(at<T>(exp2, T(k - 1))), std::ldexp(T(1), k - 1)) <=
+          (on_gpu() ? 2 : 0));
+  }
   for (int k = 0; k <= 10; ++k)
     CHECK(ulps(static_cast<T>(at<T>(log10, static_cast<T>(std::pow(10, k)))), k) <=
           (on_gpu() ? 1 : 0));
