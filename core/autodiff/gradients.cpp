@@ -55,8 +55,11 @@ Tensor one_like(const Tensor& output, const char* what, CallSite site) {
 // Whether a symbolic tensor depends on anything that has a gradient. (An eager tensor that does not
 // has no node.)
 bool reaches_source(const Tensor& output) {
+  detail::Trace* const trace = detail::tape_mode().trace;
   const std::unordered_set<const Node*> below = detail::nodes_below(output);
-  return std::ranges::any_of(below, [](const Node* node) { return node->op->is_source; });
+  return std::ranges::any_of(below, [&](const Node* node) {
+    return node->op->is_source || (trace && trace->leaf_behind(*node));
+  });
 }
 
 }  // namespace

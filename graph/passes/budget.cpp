@@ -66,7 +66,7 @@ struct Cut {
   Cut(const Draft& whole, const Rows& rows, std::int64_t micro_batches)
       : count(micro_batches), draft(cut(whole, rows, micro_batches)) {
     Passes passes;
-    passes.merge = false;
+    passes.merge = passes.fold = false;
     make_steps(draft, passes);
     schedule = best_schedule(draft, passes);
     nanoseconds = nanoseconds_of(draft);

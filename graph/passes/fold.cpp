@@ -1,17 +1,15 @@
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/reduce.h"
+#include "ebb/core/kernels/workers.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/core/ops/where.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
@@ -56,15 +54,7 @@ class Folder {
     }
   }
 
-  // The CPU's kernel tells. On a GPU functions may differ in their last bits.
   std::optional<double> computed(const DraftNode& item) const {
-    const Kernel anywhere[] = {add_op.tensors.cpu.run,
-                               subtract_op.tensors.cpu.run,
-                               multiply_op.tensors.cpu.run,
-                               divide_op.tensors.cpu.run,
-                               equal_op.tensors.cpu.run,
-                               where_op.tensors.cpu.run,
-                               cast_op.cpu.run};
     const Node& node = *item.node;
     const Spec& spec = draft_.specs[item.first_output];
     Kernel run = node.op->cpu.run;
@@ -74,8 +64,7 @@ class Folder {
           spec.shape.elements(), draft_.input_specs(node)[0].shape.elements());
       run = divide_op.number_right.cpu.run;
       how = NumberOperand{divisor, NumberOperand::right};
-    } else if (!node.op->pointwise || (draft_.runtime->profile().kernels != memory::Kernels::cpu &&
-                                       std::ranges::find(anywhere, run) == std::end(anywhere))) {
+    } else if (!node.op->pointwise) {
       return {};
     }
     std::uint64_t elements[5] = {};  // of any dtype: operands, the result, the number in its dtype
@@ -121,6 +110,11 @@ class Folder {
 
 }  // namespace
 
-void fold(Draft& draft) { Folder(draft).run(); }
+void fold(Draft& draft) {
+  // A GPU's functions may differ from the CPU's in their last bits, and keep denormal numbers.
+  if (draft.runtime->profile().kernels != memory::Kernels::cpu) return;
+  flush_denormals_on_this_thread();
+  Folder(draft).run();
+}
 
 }  // namespace ebb::detail

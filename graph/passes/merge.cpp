@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/core/ops/create.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
@@ -59,7 +60,8 @@ class Merger {
       stands_for_[item.first_output + k] = first.first_output + k;
       if (item.read.has(k)) first.read.insert(k);
     }
-    if (item.node->op->view) return false;  // costs nothing
+    // A view costs nothing; a filled value less than to keep the first.
+    if (item.node->op->view || item.node->op->cpu.run == full_op.cpu.run) return false;
     item.same_as = earlier->second;
     return true;
   }

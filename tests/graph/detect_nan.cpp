@@ -57,6 +57,23 @@ TEST_CASE("an infinity is found on request alone") {
   CHECK_NOTHROW(infinite());
 }
 
+TEST_CASE("a NaN of constants is found in a plan of micro-batches too") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 256});
+  const Tensor constant = log(full(graph, {256}, -1));
+  Tensor h = x * cast(constant > 0, DType::f32);  // which does not pass it on
+  for (int i = 0; i < 4; ++i) h = matmul(tanh(h), Tensor::full({256, 256}, 0.01));
+  const Tensor loss = mean(square(h));
+  for (const bool has_budget : {false, true}) {
+    CAPTURE(has_budget);
+    SessionOptions options;
+    if (has_budget) options.budget = std::size_t{64} << 10;
+    Session session(graph, options);
+    const DetectNan detect;
+    CHECK_ERROR(session.run(loss, {{x, Tensor::full({64, 256}, 0.5)}}), NotANumber, "[log]");
+  }
+}
+
 TEST_CASE("a gradient that becomes NaN is found in backward") {
   const Tensor w = Tensor::from({4.f, 0.f}).with_grad();
   const int at = __LINE__ + 1;

@@ -130,6 +130,8 @@ TEST_CASE("merge computes once what is written twice, unless a random, updated o
   const Tensor x = s.x, flat = reshape(x * 2, {-1}), other = reshape(x * 2, {-1});
   CHECK(merged({tanh(flat) + tanh(other)}) == 3);  // of a product, a tanh and a sum
   CHECK(merged({tanh(x * 2) + tanh(x * 3)}) == 5);
+  // A filled value is made again: keeping it would take memory.
+  CHECK(merged({tanh(x * ones_like(x)) + tanh(x * ones_like(x))}) == 5);
   CHECK(merged({dropout(x, 0.5, Phase::training) + dropout(x, 0.5, Phase::training)}) >
         3);  // each with draws of its own
   const Tensor before = tanh(s.w), up = assign(s.w, 3), after = tanh(s.w);

@@ -1,5 +1,6 @@
 // A chain computes each pointwise operator as the operator alone does.
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "ebb/ebb.h"
@@ -69,6 +70,16 @@ TEST_CASE("a chain gives the bits of its operators, which stand between products
       INFO(name(dtype) << ", operators from number " << first << " on");
       CHECK(bytes_of(compile(step)(x, y, which)) == bytes_of(step(x, y, which)));
     }
+}
+
+TEST_CASE("denormal constants are flushed on a thread that has run nothing yet") {
+  std::vector<float> values;
+  std::thread([&] {
+    Graph graph;
+    const Tensor tiny = full(graph, {2}, 1e-30) * full(graph, {2}, 1e-10);
+    values = Session(graph).run(where(tiny > 0, tiny, 5)).to_vector<float>();
+  }).join();
+  CHECK(values == std::vector<float>{5, 5});
 }
 
 TEST_CASE("operators of constants give the bits that they would give in a run") {
