@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kOldAfter = 2'000'000;  // nanoseconds: a reading takes some 40,000
 constexpr std::size_t kCutBytes = std::size_t{1} << 20;
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 std::int64_t now() noexcept {
   const auto time = std::chrono::steady_clock::now().time_since_epoch();
@@ -27,17 +26,12 @@ std::size_t system_page_bytes() noexcept {
 std::size_t less(std::size_t a, std::size_t b) noexcept { return a - std::min(a, b); }
 
 // Faults pages in now. A page that becomes resident only later still counts as free, would be
-// promised twice, and its first use could get the process killed. Large memory is taken in huge
-// pages where Linux has some: sums and copies of it take half the time. Afterwards they are refused
-// again, or Linux would fill holes of memory that was given back.
+// promised twice, and its first use could get the process killed.
 void make_resident(void* at, std::size_t bytes, std::size_t page_bytes) noexcept {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE: Linux 5.14, glibc 2.35
-  const bool is_large = bytes >= kHugePageBytes && ::madvise(at, bytes, MADV_HUGEPAGE) == 0;
-  if (::madvise(at, bytes, kPopulateWrite) != 0) {
-    auto* const pages = static_cast<volatile std::byte*>(at);
-    for (std::size_t offset = 0; offset < bytes; offset += page_bytes) pages[offset] = std::byte{0};
-  }
-  if (is_large) ::madvise(at, bytes, MADV_NOHUGEPAGE);
+  if (::madvise(at, bytes, kPopulateWrite) == 0) return;
+  auto* const pages = static_cast<volatile std::byte*>(at);
+  for (std::size_t offset = 0; offset < bytes; offset += page_bytes) pages[offset] = std::byte{0};
 }
 
 }  // namespace
@@ -80,7 +74,6 @@ void* HostSource::reserve(std::size_t bytes) noexcept {
   void* base =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
-  ::madvise(base, bytes, MADV_NOHUGEPAGE);  // until make_resident()
   reserved_addresses_.fetch_add(bytes, std::memory_order_relaxed);
   return base;
 }

@@ -96,10 +96,8 @@ class Folder {
     for (auto item = draft_.nodes.rbegin(); item != draft_.nodes.rend(); ++item) {
       if (numbers_[item->first_output] && !is_read[item->first_output]) item->runs = false;
       if (!item->runs) continue;
-      const IndexSet unwanted = unwanted_outputs(*item);
-      for (std::size_t i = 0; i < item->node->inputs.size(); ++i)
-        if (!needs_only_shape(*item->node->op, i, unwanted) || item->node->op->stateful)
-          is_read[draft_.output_of(item->node->inputs[i])] = true;
+      for (const Node::Source& source : item->node->inputs)
+        is_read[draft_.output_of(source)] = true;
     }
   }
 

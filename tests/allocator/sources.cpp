@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <map>
 #include <string>
@@ -79,33 +78,6 @@ TEST_CASE("what the host has committed is resident, zero, and its own; what it t
   REQUIRE(source.decommit(base + kBytes, kBytes));
   CHECK(resident_pages(base, 4 * kPages) == 0);
   source.unreserve(base, 4 * kBytes);
-}
-
-// The flags in /proc/self/smaps of the mapping at an address; nothing if Linux tells none.
-std::string flags_of(const void* at) {
-  std::ifstream smaps("/proc/self/smaps");
-  const auto address = reinterpret_cast<std::uintptr_t>(at);
-  bool is_there = false;
-  for (std::string line; std::getline(smaps, line);) {
-    std::uintptr_t begin = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end) == 2)
-      is_there = begin <= address && address < end;
-    else if (is_there && line.starts_with("VmFlags:"))
-      return line.substr(8) + " ";
-  }
-  return {};
-}
-
-TEST_CASE("Linux must not fill holes in the host's memory with huge pages") {
-  HostSource source;
-  constexpr std::size_t kBytes = 64 << 20;
-  auto* const base = static_cast<std::byte*>(source.reserve(kBytes));
-  REQUIRE(source.commit(base, kBytes));
-  const std::string flags = flags_of(base + kBytes / 2);
-  const bool has_none = ::madvise(base, kBytes, MADV_NOHUGEPAGE) != 0;
-  CHECK((has_none || flags.empty() || flags.find(" nh ") != std::string::npos));
-  REQUIRE(source.decommit(base, kBytes));
-  source.unreserve(base, kBytes);
 }
 
 TEST_CASE("a source of given capacity says what it has of that, whatever the machine has") {

@@ -36,28 +36,6 @@ bool is(const Tensor& x, const Shape& shape, const Floats& values) {
 
 }  // namespace
 
-TEST_CASE("matrices of any size are transposed, in parts of a tensor too") {
-  for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::f64})
-    for (const std::int64_t rows : {2, 3, 5, 17, 35, 66})
-      for (const std::int64_t columns : {2, 3, 6, 18, 37, 150}) {
-        INFO(name(dtype) << " " << rows << " by " << columns);
-        const Tensor x = cast(remainder(counted({2, rows, columns}), 251), dtype);
-        const Floats from = floats_of(cast(x, DType::f32)),
-                     to = floats_of(cast(permute(x, {2, 0, 1}), DType::f32)),
-                     planes = floats_of(cast(permute(x, {0, 2, 1}), DType::f32));
-        bool is_right = true;
-        std::size_t i = 0;
-        for (std::int64_t plane = 0; plane < 2; ++plane)
-          for (std::int64_t row = 0; row < rows; ++row)
-            for (std::int64_t column = 0; column < columns; ++column, ++i) {
-              const auto at = [](std::int64_t place) { return static_cast<std::size_t>(place); };
-              is_right &= to[at((column * 2 + plane) * rows + row)] == from[i] &&
-                          planes[at((plane * columns + column) * rows + row)] == from[i];
-            }
-        CHECK(is_right);
-      }
-}
-
 TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the other side") {
   CHECK(is(roll(counted({4}), 1, 0), {4}, {3, 0, 1, 2}));
   CHECK(is(roll(counted({4}), -1, 0), {4}, {1, 2, 3, 0}));
