@@ -10,7 +10,7 @@ struct Passes {
       : identities(all), fold(all), merge(all), fuse(all), share(all) {}
 
   bool identities;  // drop nodes that change nothing
-  bool fold;        // compute values of one number throughout when the plan is made
+  bool fold;        // CPU: compute values of one number when the plan is made
   bool merge;       // compute once what several nodes compute
   bool fuse;   // compute chains of pointwise operators on 4,096 elements or more as one, without
                // memory for values on the way

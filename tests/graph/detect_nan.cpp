@@ -57,7 +57,7 @@ TEST_CASE("an infinity is found on request alone") {
   CHECK_NOTHROW(infinite());
 }
 
-TEST_CASE("a NaN of constants is found in a plan of micro-batches too") {
+TEST_CASE("a NaN of constants is found in a plan of micro-batches too", "[host]") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 256});
   const Tensor constant = log(full(graph, {256}, -1));

@@ -95,7 +95,7 @@ TEST_CASE("simplify drops what changes nothing, unless something is written to e
   CHECK(in_order(s.draft({wide * 3, up})) == Names{"sum", "fill_like", "assign", "multiply"});
 }
 
-TEST_CASE("fold computes constants of one number, unless something is written to them") {
+TEST_CASE("fold computes constants of one number, unless something is written to them", "[host]") {
   Small s;
   bool is_gradient = false;
   const auto folded = [&](const Tensors& fetches) {

@@ -72,7 +72,7 @@ TEST_CASE("a chain gives the bits of its operators, which stand between products
     }
 }
 
-TEST_CASE("denormal constants are flushed on a thread that has run nothing yet") {
+TEST_CASE("denormal constants are flushed on a thread that has run nothing yet", "[host]") {
   std::vector<float> values;
   std::thread([&] {
     Graph graph;
