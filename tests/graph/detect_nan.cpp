@@ -10,6 +10,8 @@
 namespace ebb::tests {
 namespace {
 
+using namespace literals;
+
 const Tensor& bad() {
   static const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, -1.f}});
   return x;
