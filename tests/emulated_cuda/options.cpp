@@ -18,6 +18,7 @@ Options from_environment() {
   read("EBB_EMULATED_CAPABILITY", options.capability);
   read("EBB_EMULATED_DEVICES", options.devices);
   read("EBB_EMULATED_DRIVER", options.driver);
+  options.without = std::getenv("EBB_EMULATED_WITHOUT");
   return options;
 }
 

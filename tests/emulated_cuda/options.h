@@ -13,6 +13,8 @@ struct Options {
   int capability = 90;  // EBB_EMULATED_CAPABILITY
   int devices = 1;      // EBB_EMULATED_DEVICES, 0 or 1
   int driver = 13000;   // EBB_EMULATED_DRIVER; 0: there is none
+  // EBB_EMULATED_WITHOUT: a barrier that no thread waits at, "scan.cu:127". For barriers.py.
+  const char* without = nullptr;
 };
 
 const Options& options();

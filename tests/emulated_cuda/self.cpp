@@ -16,6 +16,21 @@
 #include "ebb/tests/emulated_cuda/execution/sanitizers.h"
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
 
+#if defined(__SANITIZE_THREAD__)
+// Counts the races that a test wants. Another one ends the program.
+namespace {
+bool races_are_wanted = false;
+int races = 0;
+}  // namespace
+extern "C" {
+__attribute__((visibility("default"))) const char* __tsan_default_options() { return "exitcode=0"; }
+__attribute__((visibility("default"))) void __tsan_on_report(void*) {
+  if (!races_are_wanted) ::_exit(66);
+  ++races;
+}
+}
+#endif
+
 namespace ebb::tests {
 namespace {
 
@@ -129,8 +144,22 @@ __global__ void reads_unwritten(float* y) {
   const float before = values[threadIdx.x];
   __syncthreads();
   values[threadIdx.x] = 1;
-  y[threadIdx.x] = before;
+  y[blockIdx.x * blockDim.x + threadIdx.x] = before;
 }
+// Sums of 64 numbers and their neighbours, again and again, without one of two barriers.
+template <int kWithout, int kBlocks>
+__global__ void neighbours(float* y, int rounds) {
+  __shared__ float values[64];
+  const unsigned at = threadIdx.x, next = (at + 1) % 64;
+  float* const own = y + (kBlocks == 1 ? 0 : 64 * blockIdx.x);
+  for (int i = 0; i < rounds; ++i) {
+    values[at] = own[at];
+    if (kWithout != 0) __syncthreads();
+    own[at] = values[at] + values[next];
+    if (kWithout != 1) __syncthreads();
+  }
+}
+__global__ void all_write(float* y) { *y = 1; }
 __global__ void writes_at(float* y, long at) { y[at] = 1; }
 struct Hidden {
   float* const* pointer;
@@ -199,10 +228,35 @@ TEST_CASE("Mistakes in a kernel lose the device and are named") {
         Hidden{DeviceArray<float*>({y.get()}).get()});
 }
 
+#if defined(__SANITIZE_THREAD__)
+TEST_CASE("Threads that no barrier orders race, also where the numbers come right") {
+  const FreshDevice fresh;
+  const TestStream stream;
+  // Each race is reported once: each kernel here is a function of its own, with memory of its own.
+  const auto race = [&](unsigned blocks, unsigned threads, auto kernel, auto... rest) {
+    const DeviceArray<float> y(std::vector<float>(256));
+    races = 0;
+    races_are_wanted = true;
+    REQUIRE(launch(stream, blocks, threads, kernel, y.get(), rest...) == cudaSuccess);
+    REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+    races_are_wanted = false;
+    return races > 0;
+  };
+  CHECK(race(1, 64, neighbours<0, 1>, 1));
+  CHECK(race(1, 64, neighbours<1, 1>, 3));
+  CHECK_FALSE(race(1, 64, neighbours<1, 2>, 1));
+  CHECK_FALSE(race(1, 64, neighbours<2, 1>, 3));
+  CHECK_FALSE(race(3, 64, neighbours<2, 3>, 3));
+  CHECK(race(3, 64, neighbours<2, 1>, 1));  // blocks that write to the same elements
+  CHECK_FALSE(race(1, 1, all_write));
+  CHECK(race(3, 1, all_write));
+}
+#endif
+
 TEST_CASE("Shared memory holds garbage when a block begins") {
   const FreshDevice fresh;
   const TestStream stream;
-  const DeviceArray<float> y(std::vector<float>(64));
+  const DeviceArray<float> y(std::vector<float>(256));
   for (int run = 0; run < 3; ++run) {
     REQUIRE(launch(stream, 4, 64, reads_unwritten, y.get()) == cudaSuccess);
     for (const float value : y.read(stream)) REQUIRE(value != value);

@@ -31,7 +31,8 @@ constexpr std::byte kZero{0}, kNoise{0xEE};
 
 }  // namespace
 
-TEST_CASE("A kernel writes all of its outputs, nothing else, and takes nothing from the heap") {
+TEST_CASE("A kernel writes all of its outputs, nothing else, and takes nothing from the heap",
+          "[concurrent]") {
   // A library computes their products and may take scratch of its own to pack matrices.
   const std::set<const OpDef*> packing = {&matmul_op,
                                           &dense_op,

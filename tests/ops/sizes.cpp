@@ -68,7 +68,8 @@ Values any_of(DType dtype) {
 
 }  // namespace
 
-TEST_CASE("Rows and columns of any length are reduced, and put in order, as the references do") {
+TEST_CASE("Rows and columns of any length are reduced, and put in order, as the references do",
+          "[concurrent]") {
   for (const Shape& shape :
        {Shape{1, 1, 1}, Shape{1, 70'001, 1}, Shape{40, 1, 30}, Shape{3, 1000, 2}, Shape{9, 33, 5},
         Shape{2, 300, 35}, Shape{3, 2, 700}, Shape{700, 3, 2}, Shape{4, 1500, 1}}) {
@@ -100,14 +101,15 @@ TEST_CASE("Rows and columns of any length are reduced, and put in order, as the 
   }
 }
 
-TEST_CASE("softmax along any axis is that of the references, of any number of classes") {
+TEST_CASE("softmax along any axis is that of the references, of any number of classes",
+          "[concurrent]") {
   for (const DType dtype : dtypes())
     for (const Shape& shape :
          {Shape{2, 300, 33}, Shape{3, 700, 5}, Shape{200, 3, 33}, Shape{2, 1025, 1}})
       check({{shape}}, dtype, EBB_CALL(softmax(in[0], 1), log_softmax(in[0], 1)));
 }
 
-TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype") {
+TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype", "[concurrent]") {
   for (const DType dtype : every_dtype())
     for (const Shape& shape : {Shape{3, 1}, Shape{300, 2}, Shape{5, 37}, Shape{2, 1024},
                                Shape{3, 1025}, Shape{1, 5000}, Shape{2, 2048}}) {
@@ -128,7 +130,8 @@ TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype"
     }
 }
 
-TEST_CASE("Rows and columns of any length have the running sums and products of the references") {
+TEST_CASE("Rows and columns of any length have the running sums and products of the references",
+          "[concurrent]") {
   for (const DType dtype :
        {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})
     for (const Shape& shape : {Shape{2, 5000, 1}, Shape{3, 1024, 1}, Shape{2, 33, 40},
@@ -145,7 +148,8 @@ TEST_CASE("Rows and columns of any length have the running sums and products of 
               false);
 }
 
-TEST_CASE("Long rows, and many, are compared and chosen from wherever they broadcast") {
+TEST_CASE("Long rows, and many, are compared and chosen from wherever they broadcast",
+          "[concurrent]") {
   for (const DType dtype : every_dtype())
     for (const std::int64_t columns : {1, 7, 511, 512, 513, 40'001}) {
       if (on_emulated_cuda() && columns > 1000 && dtype != DType::f32) continue;
@@ -164,7 +168,7 @@ TEST_CASE("Long rows, and many, are compared and chosen from wherever they broad
     }
 }
 
-TEST_CASE("Products of any size are those of the references, transposed or not") {
+TEST_CASE("Products of any size are those of the references, transposed or not", "[concurrent]") {
   for (const DType dtype : dtypes())
     for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{150, 17, 70},
                                   {1, 150, 1},
@@ -187,7 +191,7 @@ TEST_CASE("Products of any size are those of the references, transposed or not")
     }
 }
 
-TEST_CASE("Convolutions of any size are those of the references") {
+TEST_CASE("Convolutions of any size are those of the references", "[concurrent]") {
   const auto conv = [](const Shape& x, const Shape& w, const Conv2dOptions& options) {
     for (const DType dtype : dtypes())
       check({{x}, {w}, {{w[0]}}}, dtype, EBB_CALL(conv2d(in[0], in[1], in[2], options)));
@@ -236,7 +240,7 @@ TEST_CASE("Convolutions of any size are those of the references") {
              {.stride = {2, 1}, .padding = {3, 1}, .output_padding = {3, 2}, .dilation = {4, 3}});
 }
 
-TEST_CASE("Pools of rows of many windows are those of the references") {
+TEST_CASE("Pools of rows of many windows are those of the references", "[concurrent]") {
   for (const DType dtype : dtypes())
     for (const auto& [height, width] : {std::pair{2, 700}, {9, 5}, {4, 258}, {1, 1}, {3, 20}})
       for (const std::int64_t kernel : {1, 2, 3, 5, 20})
@@ -254,7 +258,8 @@ TEST_CASE("Pools of rows of many windows are those of the references") {
           }
 }
 
-TEST_CASE("Attention of more queries and keys than a tile has is that of the references") {
+TEST_CASE("Attention of more queries and keys than a tile has is that of the references",
+          "[concurrent]") {
   const struct {
     std::int64_t heads, queries;
     SampleInput mask;
@@ -273,7 +278,7 @@ TEST_CASE("Attention of more queries and keys than a tile has is that of the ref
           });
 }
 
-TEST_CASE("Losses of many rows, or of many classes, are those of the references") {
+TEST_CASE("Losses of many rows, or of many classes, are those of the references", "[concurrent]") {
   for (const auto& [rows, classes] :
        {std::pair{300, 7}, std::pair{5000, 7}, std::pair{1200, 40}, std::pair{20, 3000}})
     for (const LossReduction how : {LossReduction::mean, LossReduction::sum}) {
@@ -288,7 +293,7 @@ TEST_CASE("Losses of many rows, or of many classes, are those of the references"
     }
 }
 
-TEST_CASE("Norms of many rows and channels are those of the references") {
+TEST_CASE("Norms of many rows and channels are those of the references", "[concurrent]") {
   const auto norm = [](const Shape& shape, int axis, const Call& call) {
     const Shape channels{shape[axis]};
     check({{shape}, {channels}, {channels}, {channels}, {channels, Values::positive}}, DType::f64,
@@ -312,7 +317,8 @@ TEST_CASE("Norms of many rows and channels are those of the references") {
     });
 }
 
-TEST_CASE("Parts and elements are found and added wherever they are, however many") {
+TEST_CASE("Parts and elements are found and added wherever they are, however many",
+          "[concurrent]") {
   const auto numbers = [](const Tensor& drawn, std::int64_t below) {
     return remainder(drawn, static_cast<double>(below));
   };

@@ -1,7 +1,12 @@
 #include "ebb/tests/emulated_cuda/execution/block.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
+
+#include "ebb/tests/emulated_cuda/execution/sanitizers.h"
+#include "ebb/tests/emulated_cuda/options.h"
 
 // The built-in variables that kernels read.
 uint3 threadIdx, blockIdx;
@@ -12,13 +17,20 @@ namespace {
 
 Block* entering = nullptr;  // its fiber begins; there is one executing thread
 
+bool is_at(std::string_view file, int line, std::string_view place) {
+  const std::size_t colon = place.find(':');
+  return colon != place.npos && file.ends_with(place.substr(0, colon)) &&
+         std::atoi(place.data() + colon + 1) == line;
+}
+
 }  // namespace
 
 Block::Block() {
   places_.reserve(kMostThreads);
   threads_.resize(kMostThreads);
   order_.reserve(kMostThreads);
-  ready_.reserve(kMostThreads);
+  ready_.resize(kMostThreads);
+  fibers_.reserve(kMostThreads);
 }
 
 void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
@@ -28,6 +40,8 @@ void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
     for (unsigned y = 0; y < threads.y; ++y)
       for (unsigned x = 0; x < threads.x; ++x) places_.push_back({x, y, z});
   threads_count_ = static_cast<int>(places_.size());
+  // The thread sanitizer takes a new fiber to come after all that its maker has done.
+  if constexpr (sanitizers::kThread) make_fibers(places_.size() + 1);
   at_warp_.assign(static_cast<std::size_t>(threads_count_ + kLanes - 1) / kLanes, 0);
 
   // Warps in random order; their lanes in order, backwards, or in random order.
@@ -48,31 +62,42 @@ void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
 }
 
 Outcome Block::run() {
-  for (int i = 0; i < threads_count_; ++i)
+  for (int i = 0; i < threads_count_; ++i) {
     threads_[static_cast<std::size_t>(i)].state = State::fresh;
+    threads_[static_cast<std::size_t>(i)].barriers = 0;
+  }
+  ++blocks_;
   std::fill(at_warp_.begin(), at_warp_.end(), 0);
   started_ = done_ = at_barrier_ = 0;
-  ready_.clear();
-  first_ready_ = 0;
+  first_ready_ = ready_count_ = 0;
   outcome_ = {};
   entering = this;
   fiber_ = &own_;
+  sanitizers::release(&begun_);
   next();
   fiber_ = nullptr;
   if (!outcome_.ok()) {  // waiting fibers never continue
     idle_.clear();
     for (const auto& fiber : fibers_) {
+      fiber->release(&ended_, own_);
       fiber->reset();
-      idle_.push_back(fiber.get());
+      if constexpr (!sanitizers::kThread) idle_.push_back(fiber.get());
     }
   }
+  if (!outcome_.ok()) end_launch();
   return std::move(outcome_);
 }
+
+void Block::end_launch() { sanitizers::acquire(&ended_); }
 
 Outcome Block::run_alone(const std::function<Outcome()>& function) {
   alone_ = &function;
   threads_count_ = 0;
-  return run();
+  places_.clear();
+  if constexpr (sanitizers::kThread) make_fibers(1);
+  Outcome outcome = run();
+  end_launch();
+  return outcome;
 }
 
 void Block::enter() {
@@ -83,15 +108,39 @@ void Block::enter() {
 // A fiber's loop: runs one thread of the block after the other.
 void Block::carry() {
   while (true) {
+    sanitizers::acquire(&begun_);
     if (alone_) {
       outcome_ = (*std::exchange(alone_, nullptr))();
     } else {
-      while (started_ < threads_count_ && (!ready_first_ || first_ready_ == ready_.size()))
+      do {
         run_thread(order_[static_cast<std::size_t>(started_++)]);
+      } while (!sanitizers::kThread && started_ < threads_count_ &&
+               (!ready_first_ || ready_count_ == 0));
     }
-    idle_.push_back(fiber_);
+    sanitizers::release(&ended_);
+    if constexpr (!sanitizers::kThread) idle_.push_back(fiber_);
     next();
   }
+}
+
+void Block::make_fibers(std::size_t count) {
+  while (fibers_.size() < count) fibers_.push_back(std::make_unique<Fiber>(enter));
+}
+
+Fiber* Block::fiber_to_start() {
+  if constexpr (sanitizers::kThread) {
+    // Neighbouring blocks have their threads on different fibers, since they may race.
+    const std::size_t place =
+        alone_ ? 0 : static_cast<std::size_t>(order_[static_cast<std::size_t>(started_)]) + blocks_;
+    return fibers_[place % (places_.size() + 1)].get();
+  }
+  if (idle_.empty()) {
+    make_fibers(fibers_.size() + 1);
+    return fibers_.back().get();
+  }
+  Fiber* const fiber = idle_.back();
+  idle_.pop_back();
+  return fiber;
 }
 
 void Block::run_thread(int thread) {
@@ -105,36 +154,23 @@ void Block::run_thread(int thread) {
 
 void Block::make_ready(int thread) {
   threads_[static_cast<std::size_t>(thread)].state = State::ready;
-  ready_.push_back(thread);
+  ready_[(first_ready_ + ready_count_++) % kMostThreads] = thread;
 }
 
 void Block::next() {
   Fiber* to = nullptr;
-  const bool some_ready = first_ready_ < ready_.size();
-  if (some_ready && (ready_first_ || started_ == threads_count_)) {
-    int thread = 0;
-    if (newest_first_) {
-      thread = ready_.back();
-      ready_.pop_back();
-    } else {
-      thread = ready_[first_ready_++];
-    }
-    if (first_ready_ == ready_.size()) {
-      ready_.clear();
-      first_ready_ = 0;
-    }
+  if (ready_count_ > 0 && (ready_first_ || started_ == threads_count_)) {
+    const std::size_t place = first_ready_ + (newest_first_ ? ready_count_ - 1 : 0);
+    const int thread = ready_[place % kMostThreads];
+    if (!newest_first_) ++first_ready_;
+    --ready_count_;
     Thread& chosen = threads_[static_cast<std::size_t>(thread)];
     chosen.state = State::runs;
     current_ = thread;
     threadIdx = places_[static_cast<std::size_t>(thread)];
     to = chosen.fiber;
   } else if (started_ < threads_count_ || alone_) {
-    if (idle_.empty()) {
-      fibers_.push_back(std::make_unique<Fiber>(enter));
-      idle_.push_back(fibers_.back().get());
-    }
-    to = idle_.back();
-    idle_.pop_back();
+    to = fiber_to_start();
   } else if (done_ == threads_count_) {
     to = &own_;
   } else {
@@ -162,14 +198,19 @@ void Block::wait() {
 }
 
 void Block::wait_for_block(const char* file, int line) {
+  if (options().without && is_at(file, line, options().without)) return;
   Thread& own = threads_[static_cast<std::size_t>(current_)];
   own.file = file;
   own.line = line;
+  char& barrier = barriers_[blocks_ % std::size(barriers_)][own.barriers++ % 2];
+  sanitizers::release(&barrier);
   if (++at_barrier_ < threads_count_) {
     own.state = State::at_barrier;
     wait();
+    sanitizers::acquire(&barrier);
     return;
   }
+  sanitizers::acquire(&barrier);
   at_barrier_ = 0;
   for (const int thread : order_) {
     const Thread& other = threads_[static_cast<std::size_t>(thread)];

@@ -13,7 +13,7 @@ namespace ebb::emulated {
 
 // One fiber runs thread after thread as long as none has to wait. Only a thread that waits keeps
 // its fiber; another fiber runs the rest. So threads that never synchronise cost hardly more than a
-// loop.
+// loop. Under the thread sanitizer each thread of a block has a fiber of its own.
 class Block {
  public:
   static constexpr int kMostThreads = 1024;
@@ -22,6 +22,7 @@ class Block {
   Block();
   void begin_launch(const KernelCall& call, dim3 threads, Random& random);
   Outcome run();
+  void end_launch();  // makes the blocks' writes visible to what comes after
   // Runs a function on a fiber, for its outcome or that of a fault.
   Outcome run_alone(const std::function<Outcome()>& function);
 
@@ -47,6 +48,7 @@ class Block {
     Fiber* fiber = nullptr;
     const char* file = nullptr;
     int line = 0;
+    unsigned barriers = 0;  // passed
   };
 
   // Takes the text from a function, so that its strings are destroyed before leave(): nothing
@@ -60,6 +62,8 @@ class Block {
   static void enter();
   [[noreturn]] void carry();
   void run_thread(int thread);
+  void make_fibers(std::size_t count);  // at least so many
+  Fiber* fiber_to_start();
   void wait();  // until the current thread is ready
   void next();  // continues a thread, or ends when all are done
   void leave();
@@ -79,8 +83,8 @@ class Block {
 
   int current_ = 0;
   int started_ = 0, done_ = 0, at_barrier_ = 0;
-  std::vector<int> ready_;
-  std::size_t first_ready_ = 0;
+  std::vector<int> ready_;  // a ring: each thread is in it at most once
+  std::size_t first_ready_ = 0, ready_count_ = 0;
   Outcome outcome_;
   const std::function<Outcome()>* alone_ = nullptr;
 
@@ -88,6 +92,12 @@ class Block {
   Fiber* fiber_ = nullptr;  // the running one; null outside of a block
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
+  std::size_t blocks_ = 0;  // run so far
+
+  // Names by which the thread sanitizer knows a launch's begin, its end, and barriers. A block's
+  // barriers have two names in turn: with one, a thread that leaves late would seem to come after
+  // all that others did before the next barrier. Blocks in sequence have different ones.
+  char begun_ = 0, ended_ = 0, barriers_[256][2] = {};
 };
 
 }  // namespace ebb::emulated

@@ -109,9 +109,19 @@ Fiber::~Fiber() {
 void Fiber::reset() noexcept {
   if (shadow_) sanitizers::drop_shadow(shadow_);
   shadow_ = sanitizers::make_shadow();
+  if constexpr (sanitizers::kThread)  // a new stack, which no thread has written to
+    ::mmap(bottom_, bytes_, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   abandon();
   fake_stack_ = nullptr;
   stands_ = prepare_stack(top(), entry_);
+}
+
+void Fiber::release(void* at, const Fiber& running) const noexcept {
+  if constexpr (!sanitizers::kThread) return;
+  sanitizers::switch_shadow(shadow_);
+  sanitizers::release(at);
+  sanitizers::switch_shadow(running.shadow_);
 }
 
 void Fiber::abandon() noexcept { sanitizers::allow(bottom_, bytes_); }

@@ -174,6 +174,7 @@ Outcome run_grid(const KernelCall& call, dim3 grid, dim3 block, Random& random) 
       return outcome;
     }
   }
+  own.block.end_launch();
   return {};
 }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "ebb/tests/emulated_cuda/execution/sanitizers.h"
+
 namespace ebb::emulated {
 namespace {
 
@@ -49,7 +51,9 @@ void SharedMemory::find() {
       &found);
   base_ = static_cast<std::byte*>(found.base);
   bytes_ = base_ ? found.bytes : 0;
-  if (base_) std::memset(base_, kGarbage, bytes_);
+  if (!base_) return;
+  std::memset(base_, kGarbage, bytes_);
+  sanitizers::announce(base_, (bytes_ + 7) & ~std::size_t{7});
 }
 
 // Between launches all shared memory is garbage, except for parts that a kernel changed in a launch
@@ -63,12 +67,14 @@ void SharedMemory::begin_launch(const void* kernel) {
 }
 
 void SharedMemory::begin_block() {
+  sanitizers::forget(base_, bytes_ & ~std::size_t{7});  // another block's memory
   for (const auto& [begin, end] : use_->parts) std::memset(base_ + begin, kGarbage, end - begin);
 }
 
 void SharedMemory::end_block() {
   if (!looks_) return;
   looks_ = false;
+  sanitizers::forget(base_, bytes_ & ~std::size_t{7});
   use_->parts.clear();
   for (std::size_t begin = 0; begin < bytes_; begin += kGrain) {
     const std::size_t end = std::min(begin + kGrain, bytes_);
