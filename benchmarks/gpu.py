@@ -19,7 +19,8 @@ from steps import gpu_race, inputs
 from steps.worker import Failed, ebb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODELS = [name for name, model in inputs.MODELS.items() if model.kind in ("mlp", "lstm")]
+MODELS = ["mlp", "mlp-large", "lstm-128", "lstm", "lstm-large", "gpt-2", "resnet-18"]
+TRIAL = ["mlp-tiny", "lstm-tiny", "gpt-tiny", "resnet-tiny"]
 PRECISIONS = ["f32", "tf32", "bf16"]
 
 
@@ -27,7 +28,7 @@ def arguments():
     parser = argparse.ArgumentParser(description="Training steps on a GPU, beside PyTorch's.")
     parser.add_argument("--out", default=os.path.join(HERE, "results"), help="folder")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu (to try it)")
-    parser.add_argument("--models", nargs="+", choices=MODELS)
+    parser.add_argument("--models", nargs="+", choices=MODELS + TRIAL)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--rounds", type=int, help="runs of each worker")
@@ -35,7 +36,7 @@ def arguments():
     parsed = parser.parse_args()
     # A trial of the programs: nothing measured there is worth a wait.
     trial = parsed.device == "cpu" or "EBB_CUDA_PART" in os.environ
-    parsed.models = parsed.models or [m for m in MODELS if m.endswith("-tiny") == trial]
+    parsed.models = parsed.models or (TRIAL if trial else MODELS)
     parsed.rounds = parsed.rounds or (2 if trial else 7)
     parsed.seconds = parsed.seconds or (0.02 if trial else 0.2)
     parsed.side, parsed.floats = (256, 2**18) if trial else (8192, 2**26)

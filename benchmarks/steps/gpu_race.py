@@ -7,7 +7,7 @@ import torch
 
 from steps import inputs, worker
 
-EBB = {"ebb graph": "graph", "ebb eager": "eager"}
+EBB = {"ebb graph": "graph", "ebb eager": "eager", "ebb compiled": "compiled"}
 PEER = {"PyTorch eager": "fused", "PyTorch graphs": "graph", "PyTorch compiled": "compile"}
 REFERENCE = "PyTorch eager"  # whose losses the others have to have
 # Bytes of an update per parameter: reads it, its two moments and its gradient, writes the first

@@ -165,9 +165,15 @@ MODELS = {
     "lstm-large": Lstm(features=64, hidden=1024, layers=2, time=128, batch=128),
     "gpt": Gpt(vocabulary=8192, features=384, layers=6, heads=6, length=256, batch=4),
     "resnet": ResNet(widths=(32, 64, 128, 256), side=32, batch=16),
+    # For a GPU.
+    "lstm-128": Lstm(features=64, hidden=128, layers=1, time=64, batch=32),
+    "gpt-2": Gpt(vocabulary=50257, features=768, layers=12, heads=12, length=1024, batch=4),
+    "resnet-18": ResNet(widths=(64, 128, 256, 512), side=32, batch=128),
     # Tiny models for a trial of the programs.
     "mlp-tiny": Mlp(sizes=(16, 32, 10), batch=8),
     "lstm-tiny": Lstm(features=4, hidden=8, layers=2, time=6, batch=4),
+    "gpt-tiny": Gpt(vocabulary=31, features=16, layers=2, heads=2, length=12, batch=2),
+    "resnet-tiny": ResNet(widths=(4, 8), side=8, batch=2),
 }
 
 

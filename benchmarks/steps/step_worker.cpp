@@ -6,7 +6,7 @@
 //   memory      makes one more step; {"peak_bytes": ..., "held_bytes": ..., "step_bytes": ...}
 //   operations  floating-point operations in the matrix products of a step
 //   operators   number of operators in a step (graph mode), all updates counted as one
-// Beside the two modes it offers the parts that bound a step, each with "run" alone:
+// Beside the three modes it offers the parts that bound a step, each with "run" alone:
 //   products  the matrix products of a step, on operands made beforehand
 //   fastest   one large product instead, for the machine's rate
 //   stream    Adam's traffic in host memory: reads four arrays and writes three
@@ -59,6 +59,7 @@ std::unique_ptr<Worker> make_worker(const Options& options, Model& model) {
   model = kModels.at(options.model)(input);
   if (options.mode == "graph") return std::make_unique<GraphTraining>(model, input, device);
   if (options.mode == "eager") return std::make_unique<EagerTraining>(model, input, device);
+  if (options.mode == "compiled") return std::make_unique<CompiledTraining>(model, input, device);
   if (options.mode == "products") return std::make_unique<Products>(model, device, input.dtype());
   return std::make_unique<Bandwidth>(model);
 }
@@ -97,8 +98,8 @@ nlohmann::ordered_json answer(Worker& worker, const Model& model, const std::str
 int main(int argc, char** argv) {
   CLI::App app("Makes training steps for benchmarks/run.py and benchmarks/gpu.py.");
   Options options;
-  const std::vector<std::string> modes = {"graph",  "eager", "products", "fastest",
-                                          "stream", "copy",  "launch"};
+  const std::vector<std::string> modes = {"graph",   "eager",  "compiled", "products",
+                                          "fastest", "stream", "copy",     "launch"};
   const std::vector<std::string> precisions = {"f32", "tf32", "bf16"};
   app.add_flag_callback(
       "--precisions",

@@ -1,4 +1,4 @@
-// Training steps, in either mode.
+// Training steps, in each mode.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include "ebb/benchmarks/steps/models.h"
 #include "ebb/benchmarks/steps/worker.h"
 #include "ebb/core/memory/memory.h"
+#include "ebb/graph/compile.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
 
@@ -64,7 +65,7 @@ class Training : public Worker {
   std::size_t steps_ = 0;
 };
 
-class EagerTraining final : public Training {
+class EagerTraining : public Training {
  public:
   EagerTraining(const Model& model, const InputFile& input, const Device& device)
       : Training(input, device),
@@ -73,13 +74,26 @@ class EagerTraining final : public Training {
     parameters_.load(input.path());
   }
 
- private:
+ protected:
   Tensor train(const Tensor& x, const Tensor& y) override {
     return adam_.minimize(loss_(x, y), parameters_);
   }
+
+ private:
   const Parameters parameters_;
   const Model::Loss loss_;
   const optim::Adam adam_ = adam();
+};
+
+// The eager step, compiled.
+class CompiledTraining final : public EagerTraining {
+ public:
+  using EagerTraining::EagerTraining;
+
+ private:
+  Tensor train(const Tensor& x, const Tensor& y) override { return step_(x, y); }
+  CompiledStep<std::function<Tensor(Tensor, Tensor)>> step_ =
+      compile(std::function([this](Tensor x, Tensor y) { return EagerTraining::train(x, y); }));
 };
 
 class GraphTraining final : public Training {
