@@ -29,6 +29,25 @@ extern "C" EMULATED_HIDDEN cudaError_t ebb_emulated_launch(const cudaLaunchConfi
 extern "C" void ebb_emulated_arrive();
 #endif
 
+namespace ebb::emulated {
+
+// The name of invoke() tells the sizes of a kernel's parameters: ../parameters.py compares them
+// with nvcc's.
+template <class Arguments, std::size_t... kBytes>
+struct Parameters;
+template <class... Types, std::size_t... kBytes>
+struct Parameters<std::tuple<Types...>, kBytes...> {
+  static void invoke(const void* function, const void* values) {
+#if defined(EBB_EMULATED_OUTSIDE)
+    ebb_emulated_arrive();
+#endif
+    std::apply(reinterpret_cast<void (*)(Types...)>(const_cast<void*>(function)),
+               *static_cast<const std::tuple<Types...>*>(values));
+  }
+};
+
+}  // namespace ebb::emulated
+
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -39,13 +58,6 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   new (bytes) Tuple(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
   const ebb::emulated::KernelCall call = {
       reinterpret_cast<const void*>(kernel),
-      [](const void* function, const void* values) {
-#if defined(EBB_EMULATED_OUTSIDE)
-        ebb_emulated_arrive();
-#endif
-        std::apply(reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(function)),
-                   *static_cast<const Tuple*>(values));
-      },
-      bytes, sizeof(Tuple)};
+      ebb::emulated::Parameters<Tuple, sizeof(Parameters)...>::invoke, bytes, sizeof(Tuple)};
   return ebb_emulated_launch(config, &call);
 }
