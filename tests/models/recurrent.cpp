@@ -78,9 +78,9 @@ struct Problem {
   const typename Of::Model model;
 };
 
-// Bit for bit, but for a GPU, where cuDNN computes a stack without lengths.
+// Bit for bit, but for CUDA, where cuDNN computes a stack without lengths.
 bool is_same(const Tensor& a, const Tensor& b) {
-  return on_gpu() ? sum(abs(a - b)).item<float>() < 1e-5 : bit_equal(a, b);
+  return on_cuda() ? sum(abs(a - b)).item<float>() < 1e-5 : bit_equal(a, b);
 }
 
 }  // namespace
