@@ -245,15 +245,19 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   }
 }
 
-// Captures the program after its first run, if possible.
+// Captures the program after its first run, if possible. A device may just have been short of
+// memory, so a failed capture is tried again, after twice as many runs each time: a program that
+// can never be captured pays for few attempts.
 bool Executable::is_captured(Stream* stream) {
-  if (capture_ || not_captured_ || launches_.empty() || !std::exchange(has_run_, true))
+  if (capture_ || not_captured_ || launches_.empty() || runs_++ < next_capture_)
     return capture_ != nullptr;
-  capture_ = runtime_.capture(stream, launches_, not_captured_);
+  const char* problem = nullptr;
+  capture_ = runtime_.capture(stream, launches_, problem);
+  if (!capture_) next_capture_ *= 2;
   if (logs_debug())
     log_debug(capture_ ? "session: a program of " + std::to_string(launches_.size()) +
                              " launches is captured"
-                       : std::string("session: a program is not captured: ") + not_captured_);
+                       : std::string("session: a program is not captured now: ") + problem);
   return capture_ != nullptr;
 }
 

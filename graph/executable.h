@@ -75,7 +75,8 @@ class Executable {
   // then on.
   std::unique_ptr<Capture> capture_;
   const char* not_captured_ = nullptr;  // why capture is impossible, static text
-  bool has_run_ = false;
+  // Runs launch by launch, and the number of them after which a capture is tried.
+  std::uint64_t runs_ = 0, next_capture_ = 1;
 };
 
 // Memory of a pool, of its arena, and of the programs that run in it.

@@ -77,8 +77,10 @@ TEST_CASE(
   };
   const std::uint64_t graphs = machine.statistics().graph_launches;
   machine->inject(Fault::instantiate_graph, 0, 2);
-  for (int i = 0; i < 3; ++i) CHECK(run(whole, i) == static_cast<float>(8 * i * i + 1));
+  for (int i = 0; i < 2; ++i) CHECK(run(whole, i) == static_cast<float>(8 * i * i + 1));
   CHECK(machine.statistics().graph_launches == graphs);
+  CHECK(run(whole, 2) == 33);  // is captured now
+  CHECK(machine.statistics().graph_launches == graphs + 1);
 
   machine->inject(Fault::cublaslt, 0, 13);  // CUBLAS_STATUS_EXECUTION_FAILED
   CHECK_THROWS_WITH(run(session, 1), Catch::Contains("[matmul]"));
@@ -87,6 +89,29 @@ TEST_CASE(
   machine->inject(Fault::launch_graph, 0, 2);
   CHECK_THROWS_WITH(run(session, 5), Catch::Contains("cudaErrorMemoryAllocation"));
   CHECK(run(session, 6) == 289);
+}
+
+TEST_CASE(
+    "captures for which the device has no room are tried ever more rarely, and made with room") {
+  const Machine machine;
+  const Device device = own_cuda();
+  device.runtime().set_poisons(false);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {8}), y = x * 2;
+  Session session(graph, {.device = device});
+  const Feeds fed = {{x, Tensor::full({8}, 3, DType::f32, device)}};
+  const auto launches = [&] {
+    return machine.count(&emulated::Statistics::launches,
+                         [&] { CHECK(session.run(y, fed).item<float>({5}) == 6); });
+  };
+  const std::size_t once = launches();
+  machine->set_capacity(machine.statistics().bytes);
+  for (const std::size_t tries : {1, 1, 0, 1, 0, 0, 0, 1, 0})
+    CHECK(launches() == once + tries * once);
+  machine->set_capacity(std::size_t{4} << 30);
+  for (int run = 10; run < 16; ++run) CHECK(launches() == once);
+  CHECK(launches() == once);  // is captured
+  CHECK(launches() == 0);
 }
 
 TEST_CASE("what CUDA refuses leaves no error behind for the next who asks") {

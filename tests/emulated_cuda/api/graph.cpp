@@ -94,7 +94,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
     if (!exec || own.graphs.count(graph) == 0) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::instantiate_graph); wish != cudaSuccess)
       return wish;
-    *exec = new CUgraphExec_st{graph->graph};
+    constexpr std::size_t kNodeBytes = 64 << 10;  // as much as drivers before CUDA 12.4 took
+    std::unique_ptr<CUgraphExec_st> made(new CUgraphExec_st{graph->graph});
+    if (!made->memory.take((graph->graph->size() + 1) * kNodeBytes))
+      return cudaErrorMemoryAllocation;
+    *exec = made.release();
     own.execs.insert(*exec);
     return cudaSuccess;
   });

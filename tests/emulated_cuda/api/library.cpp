@@ -2,8 +2,10 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <memory>
 
 #include "ebb/tests/emulated_cuda/api/call.h"
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
 #include "ebb/tests/emulated_cuda/outside.h"
 
 using ebb::emulated::call;
@@ -18,6 +20,7 @@ struct CUkern_st {
 };
 struct CUlib_st {
   CUkern_st kernel;
+  ebb::emulated::OwnMemory memory = {};
 };
 
 // Objects stay loaded: a kernel may run late.
@@ -27,9 +30,12 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJi
     if (!library || !code) return cudaErrorInvalidValue;
     void* const object = ::dlopen(static_cast<const char*>(code), RTLD_NOW | RTLD_LOCAL);
     if (!object) return cudaErrorInvalidKernelImage;
-    *library =
+    constexpr std::size_t kBytes = 64 << 10;
+    std::unique_ptr<CUlib_st> made(
         new CUlib_st{{reinterpret_cast<Run*>(::dlsym(object, "ebb_emulated_run")),  // NOLINT
-                      *static_cast<const std::size_t*>(::dlsym(object, "ebb_emulated_bytes"))}};
+                      *static_cast<const std::size_t*>(::dlsym(object, "ebb_emulated_bytes"))}});
+    if (!made->memory.take(kBytes)) return cudaErrorMemoryAllocation;
+    *library = made.release();
     return cudaSuccess;
   });
 }

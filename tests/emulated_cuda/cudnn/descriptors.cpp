@@ -34,7 +34,11 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (cudaGetDevice(&device) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
   if (const auto lock = machine().lock(); machine().injected(Fault::create_cudnn) != cudaSuccess)
     return CUDNN_STATUS_ALLOC_FAILED;
-  return create(handle);
+  constexpr std::size_t kBytes = std::size_t{10} << 20;  // as on an H100
+  const cudnnStatus_t status = create(handle);
+  if (status != CUDNN_STATUS_SUCCESS || (*handle)->memory.take(kBytes)) return status;
+  static_cast<void>(destroy(*handle));
+  return CUDNN_STATUS_ALLOC_FAILED;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   if (const auto lock = machine().lock();

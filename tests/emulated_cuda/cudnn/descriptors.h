@@ -4,8 +4,11 @@
 
 #include <vector>
 
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
+
 struct cudnnContext {
   cudaStream_t stream = nullptr;
+  ebb::emulated::OwnMemory memory = {};
 };
 struct cudnnTensorStruct {
   bool is_set = false;

@@ -99,4 +99,24 @@ class AddressSpace {
 
 AddressSpace& address_space();
 
+// Device memory that the driver or a library takes for itself, in whole pages.
+class OwnMemory {
+ public:
+  OwnMemory() = default;
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+  ~OwnMemory() {
+    if (handle_ != 0) address_space().release(handle_);
+  }
+  // Whether there was room. Called once.
+  bool take(std::size_t bytes) {
+    const std::size_t page = AddressSpace::granularity();
+    return address_space().create((bytes + page - 1) / page * page, handle_) ==
+           AddressSpace::Answer::ok;
+  }
+
+ private:
+  AddressSpace::Handle handle_ = 0;
+};
+
 }  // namespace ebb::emulated

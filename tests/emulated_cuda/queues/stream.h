@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
 #include "ebb/tests/emulated_cuda/queues/work.h"
 
 namespace ebb::emulated {
@@ -60,4 +61,5 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
   std::shared_ptr<const ebb::emulated::GraphNodes> graph = {};
+  ebb::emulated::OwnMemory memory = {};
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "ebb/core/kernels/functors/families.h"
@@ -43,9 +44,11 @@ Json program(Gpu& gpu) {
   Json told = {{"launches", kCount}};
   const char* problem = nullptr;
   std::unique_ptr<Capture> capture;
+  const std::size_t before = gpu.free_bytes();
   told["milliseconds_to_capture"] = milliseconds(
       [&] { capture = gpu.backend().capture(&gpu.stream(), chain.launches(), problem); });
   if (!capture) throw Error(problem);
+  told["takes_bytes"] = before - std::min(before, gpu.free_bytes());
   told["microseconds_launched"] = gpu.microseconds_in_stream(
       10, [&] { require(gpu.backend().run(&gpu.stream(), chain.launches()).status, "to launch"); });
   told["microseconds_replayed"] = gpu.microseconds_in_stream(
