@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -116,7 +117,14 @@ class Preference {
   bool ok_ = false;
 };
 
-// A product described to the library, and the algorithm it chose.
+// Whether the library has refused an algorithm for its arguments, before it launched anything.
+// Equal arguments are refused again, so the next algorithm is the choice of every run.
+bool is_refusal(cublasStatus_t status) noexcept {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+         status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+// A product described to the library, and the algorithms that its heuristic offers, best first.
 class CublasLtProduct final : public LibraryProduct {
  public:
   CublasLtProduct(const ProductShape& shape, std::size_t alignment, std::size_t limit,
@@ -158,28 +166,27 @@ class CublasLtProduct final : public LibraryProduct {
     if (takes_vector() && !set_vector(reinterpret_cast<void*>(kProductAlignment + alignment_)))
       return false;
     const Preference preference(dtype_, limit_, alignment_);
-    cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
-    if (preference.get() == nullptr ||
-        library().cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_,
-                                                 preference.get(), 1, &found,
-                                                 &count) != CUBLAS_STATUS_SUCCESS ||
-        count == 0 || found.state != CUBLAS_STATUS_SUCCESS || found.workspaceSize > limit_)
+    if (preference.get() == nullptr || library().cublasLtMatmulAlgoGetHeuristic(
+                                           handle, operation_, b_, a_, c_, c_, preference.get(),
+                                           kMost, found_, &count) != CUBLAS_STATUS_SUCCESS)
       return false;
-    algorithm_ = found.algo;
-    workspace_bytes_ = found.workspaceSize;
-    return true;
+    const auto end = std::remove_if(found_, found_ + count, [&](const auto& found) {
+      return found.state != CUBLAS_STATUS_SUCCESS || found.workspaceSize > limit_;
+    });
+    count_ = static_cast<int>(end - found_);
+    return count_ > 0;
   }
 
   Choice choice() const noexcept override {
     const auto get = [&](cublasLtMatmulAlgoConfigAttributes_t attribute) {
       std::int32_t number = 0;
-      library().cublasLtMatmulAlgoConfigGetAttribute(&algorithm_, attribute, &number,
+      library().cublasLtMatmulAlgoConfigGetAttribute(&found_[0].algo, attribute, &number,
                                                      sizeof(number), nullptr);
       return number;
     };
     return {get(CUBLASLT_ALGO_CONFIG_ID), get(CUBLASLT_ALGO_CONFIG_TILE_ID),
-            get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM), workspace_bytes_};
+            get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM), found_[0].workspaceSize};
   }
   bool has_epilogue() const noexcept override { return epilogue_ != Epilogue::none; }
   std::size_t bytes() const noexcept override {
@@ -205,12 +212,17 @@ class CublasLtProduct final : public LibraryProduct {
     const char* problem = nullptr;
     const cublasLtHandle_t handle = cuda_stream(stream).cublas_lt(problem);
     if (handle == nullptr) return Status::refuse(problem);
-    const cublasStatus_t status = library().cublasLtMatmul(
-        handle, operation_, factor(1), operands.b, b_, operands.a, a_,
-        factor(operands.accumulate ? 1 : 0), operands.c, c_, operands.c, c_, &algorithm_,
-        workspace_bytes_ == 0 ? nullptr : workspace, workspace_bytes_, cuda_stream(stream).get());
-    if (status == CUBLAS_STATUS_SUCCESS) return {};
-    return Status::fail("cuBLASLt could not multiply", static_cast<int>(status));
+    cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
+    for (int i = 0; i < count_ && is_refusal(status); ++i) {
+      const std::size_t bytes = found_[i].workspaceSize;
+      status = library().cublasLtMatmul(
+          handle, operation_, factor(1), operands.b, b_, operands.a, a_,
+          factor(operands.accumulate ? 1 : 0), operands.c, c_, operands.c, c_, &found_[i].algo,
+          bytes == 0 ? nullptr : workspace, bytes, cuda_stream(stream).get());
+      if (status == CUBLAS_STATUS_SUCCESS) return {};
+      static_cast<void>(cudaGetLastError());
+    }
+    return {"cuBLASLt could not multiply", static_cast<int>(status), is_refusal(status)};
   }
 
  private:
@@ -227,8 +239,9 @@ class CublasLtProduct final : public LibraryProduct {
   bool is_described_ = false;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_ = {};
-  std::size_t workspace_bytes_ = 0;  // used by the algorithm
+  static constexpr int kMost = 4;
+  cublasLtMatmulHeuristicResult_t found_[kMost] = {};
+  int count_ = 0;
 };
 
 }  // namespace
@@ -236,8 +249,7 @@ class CublasLtProduct final : public LibraryProduct {
 std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue epilogue,
                                              const MemoryQuery& query, std::size_t alignment) {
   const char* problem = nullptr;
-  const cublasLtHandle_t handle =
-      cublas_lt() == nullptr ? nullptr : cuda_stream(query.stream).cublas_lt(problem);
+  const cublasLtHandle_t handle = cuda_stream(query.stream).cublas_lt(problem);
   if (handle == nullptr) return nullptr;
   auto product = std::make_unique<CublasLtProduct>(
       shape, alignment, product_limit(shape, query.profile),

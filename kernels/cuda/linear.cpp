@@ -7,6 +7,7 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/product.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 
 namespace ebb::cuda {
 namespace {
@@ -16,17 +17,16 @@ const std::vector<Product>& products(const KernelContext& context) noexcept {
 }
 
 detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
-                                  const MemoryQuery& query, std::size_t alignment = 16) {
+                                  const MemoryQuery& query) {
   auto prepared = detail::make_ref<PreparedProducts>();
-  prepared->products.emplace_back(shape, epilogue, query, alignment);
+  prepared->products.emplace_back(shape, epilogue, query);
   return prepared;
 }
 
 }  // namespace
 
 detail::Ref<Prepared> matmul_prepare(const MemoryQuery& query) {
-  const MatmulProduct of = matmul_product(query);
-  return prepare_one(of.shape, Epilogue::none, query, of.alignment);
+  return prepare_one(matmul_product(query).shape, Epilogue::none, query);
 }
 
 Status matmul(const KernelContext& context) {
@@ -69,10 +69,8 @@ Status dense(const KernelContext& context) {
                                  .c = y.data,
                                  .vector = attributes.bias != 0 ? context.inputs[2].data : nullptr,
                                  .workspace = context.workspace};
-  const Product& xw = products(context).front();
-  const Status status = xw.run(context.stream, operands);
-  if (!status.ok()) return status;
-  const bool fused = xw.has_epilogue(operands);
+  bool fused = false;
+  EBB_TRY(products(context).front().run(context.stream, operands, fused));
   const bool done = fused && attributes.activation == Activation::relu;
   const DenseSizes size(x.spec, w.spec);
   return for_floating(y.spec.dtype, [&]<class T>(T) {
@@ -107,8 +105,7 @@ Status dense_backward(const KernelContext& context) {
   if (dw.data != nullptr) {
     const ProductOperands operands{
         .a = x.data, .b = da.data, .c = dw.data, .vector = db.data, .workspace = context.workspace};
-    status = wanted.front().run(context.stream, operands);
-    has_sums = wanted.front().has_epilogue(operands);
+    status = wanted.front().run(context.stream, operands, has_sums);
   }
   if (status.ok() && db.data != nullptr && !has_sums)
     status = for_floating(da.spec.dtype, [&]<class T>(T) {

@@ -21,9 +21,9 @@ class LibraryProduct {
   virtual std::size_t bytes() const noexcept = 0;  // of host memory
   virtual Status run(Stream* stream, const ProductOperands& operands) noexcept = 0;
 };
-// Prepares a product of cuBLASLt: the first answer of its heuristic, without timing. With the
+// Prepares a product of cuBLASLt: the first answers of its heuristic, without timing. With the
 // epilogue if the dtype supports it. Null where the library has no algorithm for the shape, or is
-// missing.
+// missing. `alignment`: bytes that a, b, c and the vector are all promised to be aligned to.
 std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue epilogue,
                                              const MemoryQuery& query, std::size_t alignment);
 
@@ -31,29 +31,23 @@ std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue
 // the same every time.
 class Product {
  public:
-  // alignment: bytes, up to 16, that a, b and c are all promised to be aligned to. If an operand is
-  // not, run() uses multiply_own().
-  Product(const ProductShape& shape, Epilogue epilogue, const MemoryQuery& query,
-          std::size_t alignment = 16);
+  Product(const ProductShape& shape, Epilogue epilogue, const MemoryQuery& query);
 
-  // Whether run() does the epilogue; otherwise the caller must.
-  bool has_epilogue(const ProductOperands& operands) const noexcept {
-    if (uses_library(operands)) return library_->has_epilogue();
-    return epilogue_ != Epilogue::none && epilogue_ != Epilogue::column_sums;
+  // Sets `does_epilogue`; where it is false the caller must do the epilogue.
+  Status run(Stream* stream, const ProductOperands& operands, bool& does_epilogue) const noexcept;
+  Status run(Stream* stream, const ProductOperands& operands) const noexcept {
+    bool none = false;
+    return run(stream, operands, none);
   }
-  Status run(Stream* stream, const ProductOperands& operands) const noexcept;
-  // Whether the library computes it, provided that operands are aligned as promised.
-  bool is_by_library() const noexcept { return library_ != nullptr || shape_.is_empty(); }
+  // Whether the library computes it, unless it refuses when it is asked to.
+  bool is_by_library() const noexcept { return aligned_ != nullptr || shape_.is_empty(); }
   // Bytes of host memory, beside the object.
-  std::size_t bytes() const noexcept { return library_ == nullptr ? 0 : library_->bytes(); }
+  std::size_t bytes() const noexcept;
 
  private:
-  bool uses_library(const ProductOperands& operands) const noexcept;
-
   ProductShape shape_;
   Epilogue epilogue_;
-  std::size_t alignment_;
-  std::unique_ptr<LibraryProduct> library_;
+  std::unique_ptr<LibraryProduct> aligned_, any_;  // for operands aligned to 16 bytes, and for all
 };
 
 // An operator's prepared state: its products, in an order of its own.

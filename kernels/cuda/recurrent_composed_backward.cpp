@@ -176,17 +176,8 @@ detail::Ref<RecurrentForm> compose_recurrent_backward(const MemoryQuery& query) 
   const Products products(size);
   auto prepared = detail::make_ref<ComposedRecurrent<Backward>>();
   prepared->of.products.reserve(Products::kCount);
-  for (std::size_t i = 0; i < Products::kCount; ++i) {
-    // An operand begins at a step's gates, or at a layer's state.
-    const bool of_gates = i == Products::kHidden || i == Products::kRecurrent;
-    const bool of_state = i == Products::kHidden || i == Products::kFirstRecurrent;
-    const bool of_n = i >= Products::kFirstWeightOfN;
-    std::size_t alignment = 16;
-    if (of_n) alignment = row_alignment(size.hidden, size.dtype);
-    if (of_gates) alignment = row_alignment(size.gates(), size.dtype);
-    if (of_state) alignment = std::min(alignment, row_alignment(size.state(), size.dtype));
-    prepared->of.products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
-  }
+  for (const ProductShape& shape : products.shapes)
+    prepared->of.products.emplace_back(shape, Epilogue::none, query);
   return prepared;
 }
 

@@ -110,11 +110,8 @@ detail::Ref<RecurrentForm> compose_recurrent(const MemoryQuery& query) {
   const Products products(size, query.wants(at.reserve), query.wants(0));
   auto prepared = detail::make_ref<ComposedRecurrent<Forward>>();
   prepared->of.products.reserve(Products::kCount);
-  for (std::size_t i = 0; i < Products::kCount; ++i) {
-    const bool of_step = i == Products::kFirstStep || i == Products::kStep;
-    prepared->of.products.emplace_back(products.shapes[i], Epilogue::none, query,
-                                       of_step ? row_alignment(size.hidden, size.dtype) : 16);
-  }
+  for (const ProductShape& shape : products.shapes)
+    prepared->of.products.emplace_back(shape, Epilogue::none, query);
   return prepared;
 }
 

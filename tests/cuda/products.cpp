@@ -55,6 +55,24 @@ void check(const std::function<Tensor(const Tensors&)>& function, const Tensors&
 
 }  // namespace
 
+TEST_CASE("a layer whose products the library refuses is done by its next algorithms, or by ebb") {
+  const Machine machine;
+  // The emulated library offers one to four algorithms, by the sum of out and in, and refuses the
+  // first of some sizes when it is launched.
+  for (const std::int64_t rows : {12, 13})
+    for (const std::int64_t in : {8, 9, 10, 12})
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        CAPTURE(rows, in);
+        const auto layer = [](const Tensors& x) { return dense(x[0], x[1], x[2]); };
+        const std::uint64_t before = machine.statistics().library_calls;
+        check(layer,
+              {filled({rows, in}, 7, dtype), filled({in, 8}, 11, dtype), filled({8}, 3, dtype)});
+        // Ebb's own are y = x w over `in`, and dw = x^T dy over `rows`, where there was no other.
+        const std::uint64_t own = rows == 12 ? (in == 12) + (in % 4 == 0) : 0;
+        CHECK(machine.statistics().library_calls - before == 3 - own);
+      }
+}
+
 TEST_CASE("batches of products are those of the CPU, a call for each axis that broadcasts") {
   const Machine machine;
   const auto product = [](const Tensors& in) { return matmul(in[0], in[1]); };

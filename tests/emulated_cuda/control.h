@@ -21,10 +21,11 @@ enum class Fault : int {
   cublaslt,           // cublasLtMatmul
   cudnn,              // cudnnRNN...
   create_cudnn,       // cudnnCreate
+  create_cublaslt,    // cublasLtCreate
   execute,            //
   compile,            // nvrtcCompileProgram
 };
-inline constexpr std::size_t kFaults = 15;
+inline constexpr std::size_t kFaults = 16;
 
 struct Statistics {
   std::uint64_t launches, graph_launches, library_calls;  // asked for

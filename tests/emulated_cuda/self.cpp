@@ -1,5 +1,6 @@
 // Tests of the emulated device itself: it finds mistakes that a GPU may forgive. The suites that
 // run on it show that it computes, copies and captures correctly.
+#include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <sys/wait.h>
@@ -383,6 +384,56 @@ TEST_CASE("The default stream is refused, and a captured one that is waited for 
   CHECK(launch(stream, 1, 1, add, x.get(), x.get(), 1.0f) == cudaErrorStreamCaptureInvalidated);
   CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
   CHECK(graph == nullptr);
+}
+
+TEST_CASE("cuBLASLt takes memory for its handle, and refuses what the library refuses") {
+  const FreshDevice fresh;
+  emulated::Statistics before = {}, after = {};
+  control().statistics(&before);
+  cublasLtHandle_t handle = nullptr;
+  control().set_capacity(before.bytes);
+  CHECK(cublasLtCreate(&handle) == CUBLAS_STATUS_ALLOC_FAILED);
+  control().set_capacity(std::size_t{4} << 30);
+  REQUIRE(cublasLtCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  control().statistics(&after);
+  CHECK(after.bytes >= before.bytes + (std::size_t{2} << 20));
+
+  // Sums of 256 products split, which takes workspace.
+  constexpr std::uint64_t kSize = 256;
+  const DeviceArray<float> matrix(std::vector<float>(kSize * kSize, 1));
+  const DeviceArray<char> workspace(std::vector<char>(std::size_t{2} << 20));
+  const TestStream stream;
+  const float one = 1, zero = 0;
+  // The status of the heuristic; if that succeeds, of a launch of its first algorithm.
+  const auto status = [&](std::uint64_t k, int transpose_a, int epilogue, std::size_t past) {
+    const std::uint64_t most = std::uint64_t{1} << 20;
+    void* const vector = matrix.get();
+    cublasLtMatrixLayoutOpaque_t a, b, d;
+    a = {CUDA_R_32F, 1, transpose_a ? k : kSize, transpose_a ? kSize : k, kSize};
+    b = {CUDA_R_32F, 1, k, kSize, kSize};
+    d = {CUDA_R_32F, 1, kSize, kSize, kSize};
+    cublasLtMatmulDescOpaque_t operation = {.transpose_a = transpose_a,
+                                            .epilogue = static_cast<std::uint32_t>(epilogue),
+                                            .bias = vector};
+    cublasLtMatmulPreferenceOpaque_t preference = {.workspace_bytes = most};
+    cublasLtMatmulHeuristicResult_t found[4];
+    int count = 0;
+    const cublasStatus_t offered = cublasLtMatmulAlgoGetHeuristic(
+        handle, &operation, &a, &b, &d, &d, &preference, 4, found, &count);
+    if (offered != CUBLAS_STATUS_SUCCESS) return offered;
+    return cublasLtMatmul(handle, &operation, &one, matrix.get(), &a, matrix.get(), &b, &zero,
+                          matrix.get(), &d, matrix.get(), &d, &found[0].algo,
+                          workspace.get() + past, found[0].workspaceSize, stream);
+  };
+  CHECK(status(kSize, 0, CUBLASLT_EPILOGUE_BGRADA, 0) == CUBLAS_STATUS_SUCCESS);
+  CHECK(status(kSize, 1, CUBLASLT_EPILOGUE_DEFAULT, 0) == CUBLAS_STATUS_SUCCESS);
+  CHECK(status(kSize, 1, CUBLASLT_EPILOGUE_BGRADA, 0) == CUBLAS_STATUS_NOT_SUPPORTED);
+  CHECK(status(kSize, 0, CUBLASLT_EPILOGUE_DEFAULT, 16) == CUBLAS_STATUS_INVALID_VALUE);
+  CHECK(status(252, 0, CUBLASLT_EPILOGUE_DEFAULT, 0) == CUBLAS_STATUS_NOT_SUPPORTED);  // refused
+  control().statistics(&before);
+  CHECK(cublasLtDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+  control().statistics(&after);
+  CHECK(after.bytes < before.bytes);
 }
 
 }  // namespace ebb::tests

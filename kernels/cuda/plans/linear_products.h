@@ -24,14 +24,10 @@ class MatmulProduct {
     shape.b_next = next.b;
     shape.c_next = next.c;
     launches = shape.batch == 0 ? 0 : layout.batch / shape.batch;
-    std::int64_t together = sizes_[0] | sizes_[1] | sizes_[2];
-    together *= static_cast<std::int64_t>(size_of(dtype));
-    while (alignment > 1 && together % static_cast<std::int64_t>(alignment) != 0) alignment /= 2;
   }
 
   ProductShape shape;
   std::int64_t launches = 1;
-  std::size_t alignment = 16;  // of every matrix, in bytes, if the first one's is no less
 
   // Offsets of a launch's first matrices, in elements.
   struct Offsets {

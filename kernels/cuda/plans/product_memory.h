@@ -35,11 +35,4 @@ std::size_t product_bytes(const ProductShape& shape, const memory::Profile* prof
 std::size_t product_limit(const ProductShape& shape, const memory::Profile* profile) noexcept;
 inline constexpr std::size_t kProductAlignment = 256;
 
-// Alignment in bytes of rows of so many elements, if the first one is aligned to 16 bytes.
-constexpr std::size_t row_alignment(std::int64_t elements, DType dtype) noexcept {
-  const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(dtype);
-  const std::size_t lowest_bit = bytes & (~bytes + 1);
-  return bytes == 0 || lowest_bit > 16 ? 16 : lowest_bit;
-}
-
 }  // namespace ebb::cuda

@@ -5,23 +5,35 @@
 
 #include "ebb/tests/emulated_cuda/api/call.h"
 #include "ebb/tests/emulated_cuda/cublaslt/problem.h"
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
 
-struct cublasLtContext {};
+struct cublasLtContext {
+  ebb::emulated::OwnMemory memory;
+};
 
 namespace ebb::emulated {
 namespace {
 
-constexpr std::size_t kWorkspaceAlignment = 16;
+constexpr std::size_t kWorkspaceAlignment = 256;
+constexpr std::size_t kHandleBytes = std::size_t{2} << 20;  // as on an H100
 
 bool is_aligned(const void* address, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
+// Algorithms that the heuristic offers at most. Products of some sizes have but one.
+int offers(const Problem& problem) { return 1 + static_cast<int>((problem.m + problem.n) % 4); }
+// Deliberately the harder case: for some sizes the first one is refused when it is launched.
+bool is_refused(const Problem& problem, const Algorithm& chosen) {
+  return chosen.rank == 0 && problem.k % 5 == 2;
+}
+
 // Splits long sums of small results, if the workspace has room for the parts.
-Algorithm choose(const Problem& problem, const Preference& preference) {
+Algorithm choose(const Problem& problem, const Preference& preference, int rank) {
   constexpr std::uint64_t kLong = 256, kSmall = 1 << 16, kParts = 4;
   Algorithm chosen = {};
   chosen.split = 1;
+  chosen.rank = static_cast<std::uint16_t>(rank);
   chosen.mark = kAlgorithmMark;
   chosen.epilogue = problem.operation.epilogue;
   chosen.m = problem.m, chosen.n = problem.n, chosen.k = problem.k;
@@ -54,7 +66,11 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = new cublasLtContext;
+  if (const auto lock = machine().lock(); machine().injected(Fault::create_cublaslt) != cudaSuccess)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  auto made = std::make_unique<cublasLtContext>();
+  if (!made->memory.take(kHandleBytes)) return CUBLAS_STATUS_ALLOC_FAILED;
+  *handle = made.release();
   ++machine().library_objects;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -79,11 +95,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return status;
   for (const std::uint32_t alignment : preference->alignment)
     if (alignment < item_bytes(problem.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  results[0] = {};
-  results[0].algo = choose(problem, *preference);
-  results[0].workspaceSize = results[0].algo.workspace_bytes;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *found = 1;
+  for (; *found < std::min(wanted, offers(problem)); ++*found) {
+    cublasLtMatmulHeuristicResult_t& result = results[*found];
+    result = {};
+    result.algo = choose(problem, *preference, *found);
+    result.workspaceSize = result.algo.workspace_bytes;
+    result.state = CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -123,6 +141,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue ||
       chosen.m != problem.m || chosen.n != problem.n || chosen.k != problem.k)
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (is_refused(problem, chosen)) {
+    static_cast<void>(answer(cudaErrorInvalidValue));
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   const void* const matrices[4] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
     if (!is_aligned(matrices[i], chosen.alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;

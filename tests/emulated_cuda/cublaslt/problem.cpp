@@ -57,6 +57,9 @@ cublasStatus_t describe(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
   if (!is_supported(operation, type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
   if (type == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;  // f64 has no epilogues
+  // Sums over the inner dimension go along the rows of a that is not transposed.
+  if (has(operation, CUBLASLT_EPILOGUE_BGRADA) && operation.transpose_a != CUBLAS_OP_N)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (has_vector(operation) && (!operation.bias || alignment_of(operation.bias) < item_bytes(type)))
     return CUBLAS_STATUS_INVALID_VALUE;
   return CUBLAS_STATUS_SUCCESS;

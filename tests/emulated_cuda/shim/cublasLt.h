@@ -10,7 +10,9 @@ enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16B
 enum cublasStatus_t : int {  // tests inject any number
   CUBLAS_STATUS_SUCCESS = 0,
   CUBLAS_STATUS_NOT_INITIALIZED = 1,
+  CUBLAS_STATUS_ALLOC_FAILED = 3,
   CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_ARCH_MISMATCH = 8,
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
   CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
@@ -49,8 +51,8 @@ struct cublasLtMatmulAlgo_t {
   uint32_t epilogue;
   uint64_t m, n, k, workspace_bytes;
   uint32_t alignment[4], vector_alignment;
-  uint16_t split;
-  bool rounds_parts;  // parts of a split sum have the type of the result
+  uint16_t split, rank;  // rank: its place in the heuristic's answer
+  bool rounds_parts;     // parts of a split sum have the type of the result
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

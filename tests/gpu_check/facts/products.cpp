@@ -66,16 +66,22 @@ std::vector<Asked> products_of(const LstmStack& stack, DType dtype) {
 class Operands {
  public:
   explicit Operands(Gpu& gpu) : memory_(gpu, 5 * kEach) {}
-  // Throws Error for operands that are too large.
-  cuda::ProductOperands of(const ProductShape& shape) const {
+  // All begin `past` bytes behind an aligned address. Throws Error for operands that are too large.
+  cuda::ProductOperands of(const ProductShape& shape, std::size_t past = 0) const {
     const auto extent = [&](std::int64_t rows, std::int64_t stride) {
       return static_cast<std::size_t>(rows * stride) * size_of(shape.dtype);
     };
     require(std::max({extent(shape.transpose_a ? shape.k : shape.m, shape.a_stride),
                       extent(shape.transpose_b ? shape.n : shape.k, shape.b_stride),
-                      extent(shape.m, shape.c_stride)}) <= kEach,
+                      extent(shape.m, shape.c_stride)}) +
+                    past <=
+                kEach,
             "to have operands of this size");
-    return {.a = part(0), .b = part(1), .c = part(2), .vector = part(3), .workspace = part(4)};
+    return {.a = part(0) + past,
+            .b = part(1) + past,
+            .c = part(2) + past,
+            .vector = part(3) + past,
+            .workspace = part(4)};
   }
 
  private:
@@ -108,11 +114,21 @@ Json ask(Gpu& gpu, const Asked& asked, const Operands& operands) {
   told["split"] = choice.split;
   told["workspace_bytes"] = choice.workspace_bytes;
   told["allowed_bytes"] = cuda::product_limit(shape, &gpu.profile());
-  told["microseconds"] = attempt([&] {
-    const cuda::ProductOperands at = operands.of(shape);
-    return gpu.microseconds_in_stream(
-        kEmulated ? 1 : 20, [&] { require(product->run(&gpu.stream(), at), "to run a product"); });
-  });
+  const auto time = [&](cuda::LibraryProduct* of, std::size_t past) {
+    return attempt([&] {
+      require(of != nullptr, "to find an algorithm");
+      const cuda::ProductOperands at = operands.of(shape, past);
+      return gpu.microseconds_in_stream(kEmulated ? 1 : 20, [&] {
+        const Status status = of->run(&gpu.stream(), at);
+        // The emulated library refuses some products, which is no fact about a GPU.
+        require(kEmulated && status.refused ? Status{} : status, "to run a product");
+      });
+    });
+  };
+  told["microseconds"] = time(product.get(), 0);
+  const std::size_t item = size_of(shape.dtype);
+  told["unaligned_microseconds"] =
+      time(cuda::find_product(shape, asked.epilogue, query, item).get(), item);
   return told;
 }
 
