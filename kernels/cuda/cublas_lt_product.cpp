@@ -250,7 +250,10 @@ std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue
                                              const MemoryQuery& query, std::size_t alignment) {
   const char* problem = nullptr;
   const cublasLtHandle_t handle = cuda_stream(query.stream).cublas_lt(problem);
-  if (handle == nullptr) return nullptr;
+  if (handle == nullptr) {
+    warn_of_slow_products(problem);
+    return nullptr;
+  }
   auto product = std::make_unique<CublasLtProduct>(
       shape, alignment, product_limit(shape, query.profile),
       compute_type(shape.dtype, query.profile->compute_capability));
@@ -268,6 +271,7 @@ namespace ebb::cuda {
 
 std::unique_ptr<LibraryProduct> find_product(const ProductShape&, Epilogue, const MemoryQuery&,
                                              std::size_t) {
+  warn_of_slow_products("ebb was built without the headers of cuBLASLt");
   return nullptr;
 }
 

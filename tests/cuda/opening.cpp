@@ -1,4 +1,8 @@
 // Without a usable CUDA device, one line says why, and everything else goes on.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -6,6 +10,8 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/graph/graph.h"
@@ -36,6 +42,22 @@ std::string why_not(int number) {
 
 bool is_one_line(const std::string& text) {
   return !text.empty() && text.find('\n') == std::string::npos;
+}
+
+// Text that a function writes to the standard error.
+template <class Function>
+std::string standard_error(const Function& function) {
+  std::FILE* const file = std::tmpfile();
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(::fileno(file), STDERR_FILENO);
+  function();
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  std::string text(static_cast<std::size_t>(std::ftell(file)), ' ');
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
 }
 
 constinit const OpDef cpu_only_op{
@@ -97,6 +119,37 @@ TEST_CASE("a value of the environment that means nothing is told with those that
     const Variable variable(name, "");
     CHECK(why_not(0) == "");
   }
+}
+
+TEST_CASE("products without cuBLASLt are right, warned of once, and the library's when it starts") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const Tensor a = Tensor::full({40, 40}, 2, DType::f32, device);
+  const auto calls_of = [&](DType dtype) {
+    return machine.count(&emulated::Statistics::library_calls, [&] {
+      const Tensor x = cast(a, dtype);
+      CHECK(cast(matmul(x, x), DType::f32).item<float>({3, 4}) == 160);
+    });
+  };
+  machine->set_capacity(machine.statistics().bytes);
+  const std::string said = standard_error([&] {
+    CHECK(calls_of(DType::f32) == 0);
+    CHECK(calls_of(DType::f16) == 0);
+  });
+  CHECK_THAT(said, Catch::Contains("a hundred times slower: cuBLASLt does not start"));
+  CHECK(std::count(said.begin(), said.end(), '\n') == 1);
+  machine->set_capacity(std::size_t{4} << 30);
+  CHECK(calls_of(DType::f64) == 1);
+}
+
+// In a process of its own: the version that starts first serves all devices.
+TEST_CASE("where one version of cuBLASLt does not start, the next one is tried", "[.][versions]") {
+  const Machine machine;
+  const Tensor a = Tensor::full({40, 40}, 2, DType::f32, own_cuda());
+  machine->inject(emulated::Fault::create_cublaslt, 0, 1);
+  CHECK(machine.count(&emulated::Statistics::library_calls, [&] {
+    CHECK(matmul(a, a).item<float>({3, 4}) == 160);
+  }) == 1);
 }
 
 TEST_CASE("a device of this machine is simulated by its number too") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
 #include "ebb/core/device/tf32.h"
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/functors/families.h"
@@ -36,8 +37,8 @@ std::filesystem::path chosen() {
 }
 
 // Files to try, in this order: beside ebb's own code, as in a copied folder of programs; where a
-// build has it; where an installation has it, seen from the library, from a program, or from a library
-// in glibc-hwcaps; where this ebb was configured to be installed.
+// build has it; where an installation has it, seen from the library, from a program, or from a
+// library in glibc-hwcaps; where this ebb was configured to be installed.
 std::vector<std::filesystem::path> candidates() {
   std::vector<std::filesystem::path> found;
   if (const std::filesystem::path own = own_folder(); !own.empty())
@@ -67,6 +68,7 @@ Loaded take_from(void* library, const std::filesystem::path& file) {
                          " belongs to another build of ebb (" + part->stamp + "; this is " +
                          part_stamp() + ")"};
   part->look_for_tf32_at(ebb::detail::tf32_switch());
+  part->warn_by(ebb::detail::log_warning);
   kernels = &part->kernels;
   return {part, {}};
 }
@@ -131,6 +133,7 @@ CudaDevice open_cuda(int number) {
   CudaDevice device;
   const std::string problem = loaded.part ? loaded.part->open(number, device) : loaded.problem;
   if (!problem.empty()) throw Error(message("cuda", problem, {}));  // Device::cuda adds the line
+  log_debug(describe(loaded.part->toolkit()));
   return device;
 }
 

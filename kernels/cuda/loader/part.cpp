@@ -24,6 +24,7 @@ std::string version(int number) {
 std::string describe(const Toolkit& toolkit) {
   if (toolkit.compiled_version == 0) return "no CUDA part";
   std::string line = "CUDA " + version(toolkit.compiled_version);
+  if (toolkit.lacks_cublas_lt) line += " without cuBLASLt (slow products)";
   if (toolkit.driver_version == 0) return line + ", no driver here";
   return line + ", driver for " + version(toolkit.driver_version) + ", " +
          std::to_string(toolkit.device_count) +

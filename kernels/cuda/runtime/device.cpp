@@ -16,7 +16,7 @@
 namespace ebb::cuda {
 
 Toolkit toolkit() noexcept {
-  Toolkit found{.compiled_version = CUDART_VERSION};
+  Toolkit found{.compiled_version = CUDART_VERSION, .lacks_cublas_lt = !EBB_HAS_CUBLASLT};
   // The only call that is safe without a driver: it succeeds and answers 0. Any other would fail
   // and leave its error behind for good.
   if (cudaDriverGetVersion(&found.driver_version) != cudaSuccess || found.driver_version == 0) {

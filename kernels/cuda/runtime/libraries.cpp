@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <iterator>
+#include <mutex>
 
 namespace ebb::cuda {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 [[maybe_unused]] constexpr const char* kNvrtc = "EBB_NVRTC_LIBRARY";
 
 constinit const std::atomic<bool>* switch_of_tf32 = nullptr;
+using Warn = void(const std::string& text);
+constinit Warn* warn = nullptr;
 
 // The file that the variable names, or null.
 const char* chosen_file(const char* variable) noexcept {
@@ -64,25 +67,45 @@ bool find(void* library, const char* name, Function& function) noexcept {
 // The handles' get() tries again after a failure: the device may just have been short of memory.
 
 #if EBB_HAS_CUBLASLT
-EBB_LIBRARY(CublasLt, cublas_lt, EBB_CUBLASLT_FUNCTIONS, kCublasLt,
-            {"libcublasLt.so.13", "libcublasLt.so.12"})
+namespace {
+constexpr bool kIs13 = CUDART_VERSION >= 13000;
+EBB_LIBRARY(CublasLt, toolkits_cublas_lt, EBB_CUBLASLT_FUNCTIONS, kCublasLt,
+            {kIs13 ? "libcublasLt.so.13" : "libcublasLt.so.12"})
+EBB_LIBRARY(CublasLt, other_cublas_lt, EBB_CUBLASLT_FUNCTIONS, kCublasLt,
+            {kIs13 ? "libcublasLt.so.12" : "libcublasLt.so.13"})
+
+// The version that has started on a device. All devices use it from then on.
+constinit std::atomic<const CublasLt*> started = nullptr;
+}  // namespace
+
+const CublasLt* cublas_lt() noexcept {
+  if (const CublasLt* const library = started) return library;
+  const CublasLt* const library = toolkits_cublas_lt();
+  return library ? library : other_cublas_lt();
+}
 
 CublasLtHandle::~CublasLtHandle() {
   if (handle_) static_cast<void>(cublas_lt()->cublasLtDestroy(handle_));
 }
 
 cublasLtHandle_t CublasLtHandle::get(const char*& problem) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (handle_) return handle_;
-  const CublasLt* const library = cublas_lt();
-  if (!library) {
-    problem = "cuBLASLt was not found (EBB_CUBLASLT_LIBRARY may name its file)";
-    return nullptr;
+  if (const cublasLtHandle_t handle = handle_) return handle;
+  static constinit std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  cublasLtHandle_t handle = handle_;
+  if (handle) return handle;
+  problem = "cuBLASLt was not found (EBB_CUBLASLT_LIBRARY may name its file)";
+  for (const auto find_version : {toolkits_cublas_lt, other_cublas_lt}) {
+    const CublasLt* const library = find_version();
+    if (!library || (started && started != library)) continue;
+    if (library->cublasLtCreate(&handle) == CUBLAS_STATUS_SUCCESS) {
+      started = library;
+      return handle_ = handle;
+    }
+    static_cast<void>(cudaGetLastError());
+    problem = "cuBLASLt does not start on this device";
   }
-  if (library->cublasLtCreate(&handle_) == CUBLAS_STATUS_SUCCESS) return handle_;
-  static_cast<void>(cudaGetLastError());
-  problem = "cuBLASLt does not start on this device";
-  return handle_ = nullptr;
+  return nullptr;
 }
 #endif
 
@@ -150,6 +173,15 @@ bool is_tf32_allowed() noexcept {
 
 void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept {
   switch_of_tf32 = &tf32_switch;
+}
+
+void warn_by(void (*log_warning)(const std::string& text)) noexcept { warn = log_warning; }
+
+void warn_of_slow_products(const char* problem) {
+  static std::atomic_flag said;
+  if (warn && !said.test_and_set())
+    warn(std::string("matrix products run by ebb's own kernels, up to a hundred times slower: ") +
+         problem);
 }
 
 std::string library_problem() {

@@ -5,7 +5,6 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
-#include <mutex>
 #include <string>
 
 #if __has_include(<cublasLt.h>)
@@ -59,7 +58,8 @@ struct CublasLt {
 };
 
 // The loaded functions; null where the library is missing or lacks one of them. The environment's
-// EBB_CUBLASLT_LIBRARY names the file; without it the loader searches.
+// EBB_CUBLASLT_LIBRARY names the file; without it the loader searches, first for the version of the
+// toolkit that ebb was built with.
 const CublasLt* cublas_lt() noexcept;
 
 // A device's handle of cuBLASLt, shared by all streams: each call takes its stream.
@@ -70,13 +70,12 @@ class CublasLtHandle {
   CublasLtHandle(const CublasLtHandle&) = delete;
   CublasLtHandle& operator=(const CublasLtHandle&) = delete;
 
-  // The device must be current. Returns null and sets `problem`, static text, where there is no
-  // handle. Callable from any thread.
+  // The device must be current. Returns null and sets `problem`, static text, where no version
+  // starts. Callable from any thread.
   cublasLtHandle_t get(const char*& problem) noexcept;
 
  private:
-  std::mutex mutex_;  // guards making the handle
-  cublasLtHandle_t handle_ = nullptr;
+  std::atomic<cublasLtHandle_t> handle_ = nullptr;
 };
 #endif
 
@@ -165,6 +164,11 @@ bool has_cudnn_bf16(int compute_capability) noexcept;
 bool is_tf32_allowed() noexcept;
 // Sets the address of the switch. Called before anything is prepared.
 void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept;
+
+// Sets the function that warnings go to. Called before anything is prepared.
+void warn_by(void (*log_warning)(const std::string& text)) noexcept;
+// Warns, once in a process, that products do without cuBLASLt.
+void warn_of_slow_products(const char* problem);
 
 // Empty, or why a file that one of the variables names cannot be used.
 std::string library_problem();

@@ -19,6 +19,8 @@ TEST_CASE("the CUDA part answers on every machine, and the same when asked again
 TEST_CASE("the CUDA part describes what it found in one line") {
   CHECK(describe({}) == "no CUDA part");
   CHECK(describe({.compiled_version = 13000}) == "CUDA 13.0, no driver here");
+  CHECK(describe({.compiled_version = 13000, .lacks_cublas_lt = true}) ==
+        "CUDA 13.0 without cuBLASLt (slow products), no driver here");
   CHECK(describe({.compiled_version = 12040, .driver_version = 12080, .device_count = 2}) ==
         "CUDA 12.4, driver for 12.8, 2 devices");
 }
