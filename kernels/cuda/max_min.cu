@@ -7,21 +7,26 @@ namespace {
 
 template <class T>
 struct Extreme {
-  using State = First;
+  // The first of the extremes: its key and its position.
+  struct State {
+    std::uint64_t key;
+    std::int64_t position;
+  };
   T* values;                // or
   std::int64_t* positions;  // null: values are wanted
   bool smallest;
 
-  __device__ First none() const { return First::none(); }
-  __device__ void add(First& first, T x, std::int64_t i) const {
+  __device__ State none() const { return {0, 0x7FFFFFFFFFFFFFFF}; }
+  __device__ void add(State& first, T x, std::int64_t i) const {
     const std::uint64_t key = key_of(x, smallest);
     if (key > first.key || first.position > i) first = {key, i};
   }
-  __device__ void merge(First& first, const First& other) const {
-    if (other.is_before(first)) first = other;
+  __device__ void merge(State& first, const State& other) const {
+    if (other.key > first.key || (other.key == first.key && other.position < first.position))
+      first = other;
   }
   template <class Folded>
-  __device__ void write(const Folded& folded, std::int64_t result, const First& first) const {
+  __device__ void write(const Folded& folded, std::int64_t result, const State& first) const {
     if (positions != nullptr)
       positions[result] = first.position;
     else

@@ -1,3 +1,6 @@
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
+
 #include "ebb/core/kernels/order.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/order_key.h"
@@ -6,143 +9,174 @@
 namespace ebb::cuda {
 namespace {
 
-// The rows to sort. The larger the key, the earlier its element stands. NaN stands last ascending
-// and first descending.
+constexpr int kWord = 32;  // bits of a key that are sorted at once
+
+template <class T>
+constexpr int kKeyBits = 8 * sizeof(T);
+
+// The rows to sort.
 template <class T>
 struct SortedRows {
   const T* in;
   std::int64_t rows, size;
   bool descending;
 
-  __device__ First at(std::int64_t row, std::int64_t position) const {
-    const std::uint64_t key = key_of(in[row * size + position], false);
-    return {descending ? key : ~key, position};
+  // A word of an element's key, word 0 being the lowest bits. Above the key stands `row`, so that
+  // rows are sorted together. NaN stands last ascending and first descending.
+  __device__ std::uint32_t word(std::int64_t element, std::uint32_t row, int word) const {
+    const int row_at = kKeyBits<T> - kWord * word;
+    if (row_at <= 0) return row;
+    const Key<T> key = key_of(in[element], false);
+    const std::uint64_t bits = descending ? static_cast<Key<T>>(~key) : key;
+    const auto below = static_cast<std::uint32_t>(bits >> kWord * word);
+    return row_at < kWord ? row << row_at | below : below;
   }
 };
 
-// Sorts runs of kSortTile neighbours by a bitonic network; padding stands last. Writes the first
-// `count` indices of each row of runs.
+// Bits of a key with the number of one of some rows.
+template <class T>
+EBB_HOST_DEVICE int bits_with_row(std::int64_t rows) {
+  int bits = kKeyBits<T>;
+  for (; rows > 1; rows = (rows + 1) / 2) ++bits;
+  return bits;
+}
+
+// Sorts tiles: short rows, many together, or pieces of long ones. Each row has `listed` indices,
+// in `list` or (null) all of them, and keeps the first `count` of each of its tiles, `kept` in all.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    sort_tiles_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
-  __shared__ First elements[kSortTile];
-  const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t tiles = divide_up(work.size, kSortTile);
-  for (std::int64_t item = blockIdx.x; item < work.rows * tiles; item += gridDim.x) {
-    const std::int64_t row = item / tiles, first = (item - row * tiles) * kSortTile;
-    const std::int64_t rest = work.size - first;
-    const int there = rest < kSortTile ? static_cast<int>(rest) : kSortTile;
-    int width = 2;
-    while (width < there) width *= 2;
-    for (int i = thread; i < width; i += kThreads)
-      elements[i] = i < there ? work.at(row, first + i) : First{0, first + i};
-    __syncthreads();
-    for (int run = 2; run <= width; run *= 2)
-      for (int apart = run / 2; apart > 0; apart /= 2) {
-        for (int pair = thread; pair < width / 2; pair += kThreads) {
-          const int a = pair / apart * 2 * apart + pair % apart, b = a + apart;
-          const bool upwards = (a & run) == 0;
-          const First x = elements[a], y = elements[b];
-          if (y.is_before(x) == upwards) {
-            elements[a] = y;
-            elements[b] = x;
-          }
-        }
-        __syncthreads();
+    sort_tiles_kernel(SortedRows<T> work, const std::int64_t* list, std::int64_t listed,
+                      std::int64_t* out, std::int64_t count, std::int64_t kept) {
+  constexpr int kEach = kSortTile / kThreads;
+  using Sort = cub::BlockRadixSort<std::uint32_t, kThreads, kEach, int>;
+  __shared__ typename Sort::TempStorage storage;
+  const std::int64_t pieces = divide_up(listed, kSortTile);
+  const std::int64_t together = pieces > 1 ? 1 : kSortTile / listed;
+  for (std::int64_t tile = blockIdx.x; tile < divide_up(work.rows, together) * pieces;
+       tile += gridDim.x) {
+    const std::int64_t first_row = tile / pieces * together, piece = tile % pieces;
+    const int size = static_cast<int>(min(listed - piece * kSortTile, std::int64_t{kSortTile}));
+    const int there = static_cast<int>(min(together, work.rows - first_row)) * size;
+    const auto index = [&](int entry) {
+      const std::int64_t at = piece * kSortTile + entry % size;
+      return list == nullptr ? at : list[(first_row + entry / size) * listed + at];
+    };
+    std::uint32_t words[kEach];
+    int entries[kEach];
+    for (int j = 0; j < kEach; ++j) entries[j] = static_cast<int>(threadIdx.x) * kEach + j;
+    for (int word = 0, bits = bits_with_row<T>(together); bits > 0; ++word, bits -= kWord) {
+      for (int j = 0; j < kEach; ++j) {
+        const int entry = entries[j], row = entry / size;
+        words[j] = entry < there ? work.word((first_row + row) * work.size + index(entry),
+                                             static_cast<unsigned>(row), word)
+                                 : ~0u;  // stays behind
       }
-    for (int i = thread; i < there; i += kThreads)
-      if (first + i < count) out[row * count + first + i] = elements[i].position;
-    __syncthreads();
+      Sort(storage).Sort(words, entries, 0, min(bits, kWord));
+      __syncthreads();  // storage may still be read
+    }
+    for (int j = 0; j < kEach; ++j) {
+      const int place = static_cast<int>(threadIdx.x) * kEach + j, at = place % size;
+      if (place < there && at < count)
+        out[(first_row + place / size) * kept + piece * count + at] = index(entries[j]);
+    }
   }
 }
 
-// Merges pairs of sorted runs of `width` indices. An index moves behind its predecessors in its own
-// run and in the other one, where a binary search counts them. Writes the first `count` of each
-// row.
+// Writes a word of each element's key. Word 0 comes first and numbers the elements.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    merge_runs_kernel(SortedRows<T> work, const std::int64_t* in, std::int64_t* out,
-                      std::int64_t width, std::int64_t count) {
+__global__ void key_words_kernel(SortedRows<T> work, int word, std::uint32_t* words,
+                                 std::uint32_t* elements) {
+  const auto size = static_cast<std::uint32_t>(work.size);
   for (std::int64_t i = grid_thread(); i < work.rows * work.size; i += grid_threads()) {
-    const std::int64_t row = i / work.size, at = i - row * work.size;
-    const std::int64_t begin = at / (2 * width) * (2 * width);
-    const bool is_second = at - begin >= width;
-    const std::int64_t other = is_second ? begin : begin + width;
-    const std::int64_t rest = work.size - other;
-    const std::int64_t* const indices = in + row * work.size;
-    const First own = work.at(row, indices[at]);
-    std::int64_t low = 0, high = rest < 0 ? 0 : rest < width ? rest : width;
-    while (low < high) {
-      const std::int64_t middle = (low + high) / 2;
-      if (work.at(row, indices[other + middle]).is_before(own))
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    const std::int64_t to = begin + (at - begin) % width + low;
-    if (to < count) out[row * count + to] = own.position;
+    if (word == 0) elements[i] = static_cast<std::uint32_t>(i);
+    words[i] = work.word(elements[i], elements[i] / size, word);
   }
 }
 
-// Selects the first elements of a row one by one, each in a sweep over the elements behind the
-// last.
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    select_first_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
-  __shared__ First firsts[kThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  for (std::int64_t row = blockIdx.x; row < work.rows; row += gridDim.x) {
-    First last{~std::uint64_t{0}, -1};
-    for (std::int64_t k = 0; k < count; ++k) {
-      First first = First::none();
-      for (std::int64_t i = thread; i < work.size; i += blockDim.x) {
-        const std::uint64_t key = work.at(row, i).key;
-        if (key > last.key || (key == last.key && i <= last.position)) continue;
-        if (key > first.key || first.position > i) first = {key, i};
-      }
-      firsts[thread] = first;
-      __syncthreads();
-      for (int half = kThreads / 2; half > 0; half /= 2) {
-        if (thread < half && firsts[thread + half].is_before(firsts[thread]))
-          firsts[thread] = firsts[thread + half];
-        __syncthreads();
-      }
-      last = firsts[0];
-      if (thread == 0) out[row * count + k] = last.position;
-      __syncthreads();
-    }
+// Writes the first `count` of each row's sorted elements, as indices within the row.
+__global__ void write_first_kernel(const std::uint32_t* elements, std::int64_t rows,
+                                   std::int64_t size, std::int64_t count, std::int64_t* out) {
+  for (std::int64_t i = grid_thread(); i < rows * count; i += grid_threads()) {
+    const std::int64_t row = i / count, begin = row * size;
+    out[i] = elements[begin + i - row * count] - begin;
   }
 }
 
-// Runs the sweeps. The last one writes the output, the others two arrays in turn.
+// Sorts by the low `bits` bits of words. Without workspace CUB only says how many bytes it wants.
+Status sort_pairs(void* workspace, std::size_t& bytes, cub::DoubleBuffer<std::uint32_t>& words,
+                  cub::DoubleBuffer<std::uint32_t>& elements, std::int64_t pairs, int bits,
+                  cudaStream_t stream) noexcept {
+  return answer(cub::DeviceRadixSort::SortPairs(workspace, bytes, words, elements,
+                                                static_cast<std::uint32_t>(pairs), 0, bits, stream),
+                "CUB could not sort");
+}
+
+// Sorts words of the keys from the lowest to the highest. A sort keeps the order of equal words.
 template <class T>
-Status run(const KernelContext& context, const SortedRows<T>& work, const SortPlan& plan) noexcept {
+Status sort_by_radix(const KernelContext& context, SortedRows<T> work,
+                     const SortPlan& plan) noexcept {
   cudaStream_t stream = stream_of(context);
-  auto* const out = context.outputs[0].as<std::int64_t>();
-  if (plan.selects())
-    return launch(stream, select_first_kernel<T>, blocks_for(plan.rows, 1), kThreads, work, out,
-                  plan.count);
-  auto* const workspace = static_cast<std::int64_t*>(context.workspace);
-  std::int64_t* const arrays[] = {workspace,
-                                  plan.arrays() == 2 ? workspace + plan.rows * plan.size : out};
-  const std::int64_t tiles = plan.rows * divide_up(plan.size, kSortTile);
-  int left = plan.merges();
-  const auto target = [&] { return left == 0 ? out : arrays[(left - 1) % 2]; };
-  const auto wanted = [&] { return left == 0 ? plan.count : plan.size; };
-  Status status = launch(stream, sort_tiles_kernel<T>, blocks_for(tiles, 1), kThreads, work,
-                         target(), wanted());
-  const std::int64_t* from = target();
-  for (std::int64_t width = kSortTile; status.ok() && left > 0; width *= 2) {
-    --left;
-    status = launch(stream, merge_runs_kernel<T>, blocks_for(plan.rows * plan.size), kThreads, work,
-                    from, target(), width, wanted());
-    status.refused = false;  // earlier sweeps have written
-    from = target();
+  auto* const workspace = static_cast<std::uint32_t*>(context.workspace);
+  auto* out = context.outputs[0].as<std::int64_t>();
+  if (plan.size > 0x7FFFFFFF)
+    return Status::refuse("sorts no more than 2,147,483,647 elements of a row");
+  if (cub_sort_wants(plan.pairs()) > cub_sort_bytes(plan.pairs()))
+    return Status::refuse("CUB wants more workspace than is declared");
+  Status status;
+  for (std::int64_t left = plan.rows; status.ok() && left > 0; left -= work.rows) {
+    work.rows = std::min(left, plan.rows_together());
+    const std::int64_t pairs = work.rows * plan.size;
+    std::uint32_t* const room =
+        plan.arrays() == 4 ? workspace + 2 * pairs : reinterpret_cast<std::uint32_t*>(out);
+    cub::DoubleBuffer<std::uint32_t> elements(workspace, workspace + pairs),
+        words(room, room + pairs);
+    std::size_t bytes = cub_sort_bytes(pairs);
+    int bits = bits_with_row<T>(work.rows);
+    for (int word = 0; status.ok() && bits > 0; ++word, bits -= kWord) {
+      status = launch(stream, key_words_kernel<T>, blocks_for(pairs), kThreads, work, word,
+                      words.Current(), elements.Current());
+      if (status.ok())
+        status = sort_pairs(workspace + plan.arrays() * pairs, bytes, words, elements, pairs,
+                            std::min(bits, kWord), stream);
+    }
+    if (status.ok())
+      status = launch(stream, write_first_kernel, blocks_for(work.rows * plan.count), kThreads,
+                      elements.Current(), work.rows, plan.size, plan.count, out);
+    work.in += pairs;
+    out += work.rows * plan.count;
+  }
+  status.refused = false;  // earlier launches have written
+  return status;
+}
+
+// Sorts tiles, then tiles of the indices that are left, until they are a tile for each row.
+template <class T>
+Status sort_by_tiles(const KernelContext& context, const SortedRows<T>& work,
+                     const SortPlan& plan) noexcept {
+  auto* workspace = static_cast<std::int64_t*>(context.workspace);
+  const std::int64_t* list = nullptr;
+  Status status;
+  for (std::int64_t listed = plan.size, kept = 0; status.ok() && kept != plan.count;
+       listed = kept) {
+    kept = plan.kept(listed);
+    const std::int64_t tiles = listed > kSortTile ? plan.rows * divide_up(listed, kSortTile)
+                                                  : divide_up(plan.rows, kSortTile / listed);
+    std::int64_t* const to = listed > kSortTile ? workspace : context.outputs[0].as<std::int64_t>();
+    status = launch(stream_of(context), sort_tiles_kernel<T>, blocks_for(tiles, 1), kThreads, work,
+                    list, listed, to, plan.count, kept);
+    list = to;
+    workspace += plan.rows * kept;
   }
   return status;
 }
 
 }  // namespace
+
+std::size_t cub_sort_wants(std::int64_t pairs) noexcept {
+  cub::DoubleBuffer<std::uint32_t> none(nullptr, nullptr);
+  std::size_t bytes = 0;
+  return sort_pairs(nullptr, bytes, none, none, pairs, kWord, nullptr).ok() ? bytes : 0;
+}
 
 Status argsort(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
@@ -151,7 +185,9 @@ Status argsort(const KernelContext& context) {
   const SortPlan plan{out.elements() / count, in.spec.shape.dim(-1), count};
   const bool descending = context.attribute<SortAttributes>().descending != 0;
   return for_stored(in.spec.dtype, [&]<class T>(T) {
-    return run(context, SortedRows<T>{in.as<const T>(), plan.rows, plan.size, descending}, plan);
+    const SortedRows<T> work{in.as<const T>(), plan.rows, plan.size, descending};
+    return plan.by_tiles() ? sort_by_tiles(context, work, plan)
+                           : sort_by_radix(context, work, plan);
   });
 }
 

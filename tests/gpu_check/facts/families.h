@@ -18,6 +18,8 @@ Json relu_of_nan(Gpu& gpu);
 // Memory that cuDNN asks for in each LSTM of the examples, beside the bytes that memory rules
 // declare.
 Json lstm_workspaces(Gpu& gpu);
+// CUB's workspace for sorts, beside the bytes that their memory rule declares.
+Json sort_workspaces(Gpu& gpu);
 // Whether an LSTM can be captured and then computes the same.
 Json lstm_capture(Gpu& gpu);
 // A program of 1,000 launches, captured and replayed.

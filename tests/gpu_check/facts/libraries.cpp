@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "ebb/kernels/cuda/loader/part.h"
+#include "ebb/kernels/cuda/plans/sort_plan.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/tests/gpu_check/facts/families.h"
 
@@ -65,5 +66,17 @@ Json device(Gpu& gpu) {
 }
 
 Json libraries(Gpu& gpu) { return {{"cublaslt", cublas_lt(gpu)}, {"cudnn", cudnn(gpu)}}; }
+
+Json sort_workspaces(Gpu&) {
+  Json told = Json::array();
+  for (const std::int64_t count : {1, 1025, 5'000, 1 << 20, 1 << 24, 1 << 28, 0x7FFFFFFF}) {
+    const std::size_t declared = cuda::cub_sort_bytes(count);
+    const std::size_t asked = cuda::cub_sort_wants(count);
+    require(asked > 0 && asked <= declared,
+            "to sort " + std::to_string(count) + " pairs within the workspace");
+    told.push_back({{"pairs", count}, {"asked_bytes", asked}, {"declared_bytes", declared}});
+  }
+  return told;
+}
 
 }  // namespace ebb::facts

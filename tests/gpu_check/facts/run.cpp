@@ -21,6 +21,7 @@ constexpr struct {
                  {"program", program},
                  {"relu_of_nan", relu_of_nan},
                  {"lstm_workspaces", lstm_workspaces},
+                 {"sort_workspaces", sort_workspaces},
                  {"lstm_capture", lstm_capture},
                  {"products", products}};
 
