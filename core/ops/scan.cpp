@@ -99,7 +99,7 @@ constinit const OpDef cumsum_op{.name = "cumsum",
                                 },
                                 .takes_over = bit(0),
                                 .cpu = {cpu::scan},
-                                .cuda = {cuda::scan}};
+                                .cuda = {cuda::scan, cuda::scan_memory}};
 
 // The gradient is computed in f64: the products before and after an element may each be out of
 // range where their product is not.
@@ -115,7 +115,7 @@ constinit const OpDef cumprod_op{
     .keeps = input(0),
     .takes_over = bit(0),
     .cpu = {cpu::scan},
-    .cuda = {cuda::scan}};
+    .cuda = {cuda::scan, cuda::scan_memory}};
 
 constinit const OpDef recurrence_op{.name = "recurrence",
                                     .infer = infer_recurrence,
@@ -123,6 +123,6 @@ constinit const OpDef recurrence_op{.name = "recurrence",
                                     .keeps = {kAll},
                                     .takes_over = kAll,
                                     .cpu = {cpu::recurrence},
-                                    .cuda = {cuda::recurrence}};
+                                    .cuda = {cuda::recurrence, cuda::recurrence_memory}};
 
 }  // namespace ebb

@@ -1,10 +1,12 @@
 #include "ebb/core/kernels/scan.h"
 
+#include <cub/block/block_scan.cuh>
+
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/index.h"
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 
 namespace ebb::cuda {
 namespace {
@@ -12,22 +14,23 @@ namespace {
 template <class T>
 using RunningTotal = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
-// Rows along an axis. A Work defines the value they carry and how elements change it.
+// Rows along an axis, a sum of the plan each. A Work defines the value they carry and how elements
+// change it.
 struct Rows {
-  std::int64_t size, inner, columns;  // number of rows: outer * inner
+  SumPlan plan;
+  std::int64_t inner;  // number of rows: outer * inner
   bool reverse;
 
-  Rows(const Shape& shape, int along, bool from_end) : reverse(from_end) {
-    const IndexedAxis axis(shape, {along});
-    size = axis.size;
-    inner = axis.inner;
-    columns = axis.outer * axis.inner;
-  }
   __device__ std::int64_t begin(std::int64_t column) const {
     const std::int64_t outer = column / inner;
-    return outer * size * inner + (column - outer * inner);
+    return outer * plan.terms * inner + (column - outer * inner);
   }
-  __device__ std::int64_t at(std::int64_t k) const { return (reverse ? size - 1 - k : k) * inner; }
+  __device__ std::int64_t at(std::int64_t k) const {
+    return (reverse ? plan.terms - 1 - k : k) * inner;
+  }
+  __device__ std::int64_t end(std::int64_t part) const {
+    return min((part + 1) * plan.part, plan.terms);
+  }
 };
 
 // A running sum or product. out may be in: each element is read before it is written.
@@ -75,77 +78,84 @@ struct Recurrence {
   }
 };
 
-template <class T>
-__device__ T lane_before(T total, int distance) {
-  return __shfl_up_sync(kWholeWarp, total, static_cast<unsigned>(distance));
-}
-__device__ inline Affine lane_before(Affine total, int distance) {
-  return {lane_before(total.factor, distance), lane_before(total.term, distance)};
-}
+// Both kernels first only find the totals of parts, where there are several. Then each part is
+// scanned from the total of the parts before it. So the order of every sum is fixed.
 
-// A thread scans a column; neighbouring threads have neighbouring columns.
+// A thread scans a part of a column; neighbouring threads have neighbouring columns.
 template <class Work>
-__global__ void scan_columns_kernel(Rows rows, Work work) {
+__global__ void scan_columns_kernel(Rows rows, Work work, typename Work::Total* totals,
+                                    bool only_totals) {
   using Total = typename Work::Total;
-  for (std::int64_t column = grid_thread(); column < rows.columns; column += grid_threads()) {
+  const std::int64_t columns = rows.plan.results;
+  for (std::int64_t i = grid_thread(); i < columns * rows.plan.parts; i += grid_threads()) {
+    const std::int64_t part = i / columns, column = i - part * columns;
     const std::int64_t begin = rows.begin(column);
     Total total = work.none();
-    for (std::int64_t k = 0; k < rows.size; ++k) {
+    for (std::int64_t before = column; before < i && !only_totals; before += columns)
+      total = work.with(total, totals[before]);
+    for (std::int64_t k = part * rows.plan.part; k < rows.end(part); ++k) {
       const std::int64_t position = begin + rows.at(k);
       const Total x = work.read(position);
-      work.write(position, total, x);
+      if (!only_totals) work.write(position, total, x);
       total = work.with(total, x);
     }
+    if (only_totals) totals[i] = total;
   }
 }
 
-// A block scans a row, kThreads * kEach elements at a time. Each thread scans its kEach neighbours;
-// totals of the threads before it are added within warps, then across warps.
+// A block scans a part of a row, kTurn elements at a time, after a turn for the totals of the parts
+// before. Three blocks on a multiprocessor leave enough registers; nvcc by itself aims at more, and
+// spills for i64 on 10.0.
 template <class Work>
-__global__ void __launch_bounds__(kThreads) scan_rows_kernel(Rows rows, Work work) {
+__global__ void __launch_bounds__(kThreads, 3)
+    scan_rows_kernel(Rows rows, Work work, typename Work::Total* totals, bool only_totals) {
   using Total = typename Work::Total;
-  constexpr int kEach = 4, kWarps = kThreads / kWarp;
-  __shared__ Total of_warps[kWarps];
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
-  for (std::int64_t column = blockIdx.x; column < rows.columns; column += gridDim.x) {
-    const std::int64_t begin = rows.begin(column);
+  using Turn = cub::BlockScan<Total, kThreads>;
+  constexpr int kEach = 4, kTurn = kThreads * kEach;
+  static_assert(kTurn >= kMostParts);
+  __shared__ typename Turn::TempStorage storage;
+  const auto then = [&](const Total& a, const Total& b) { return work.with(a, b); };
+  const std::int64_t parts = rows.plan.parts;
+  for (std::int64_t item = blockIdx.x; item < rows.plan.results * parts; item += gridDim.x) {
+    const std::int64_t column = item / parts, part = item - column * parts;
+    const std::int64_t begin = rows.begin(column), from = part * rows.plan.part;
+    const std::int64_t end = rows.end(part);
     Total total = work.none();
-    for (std::int64_t base = 0; base < rows.size; base += kThreads * kEach) {
-      const std::int64_t first = base + thread * kEach;
-      Total x[kEach], own = work.none();
-      for (int j = 0; j < kEach; ++j) {
-        x[j] = first + j < rows.size ? work.read(begin + rows.at(first + j)) : work.none();
-        own = work.with(own, x[j]);
-      }
-      Total through = own;  // total of the lanes up to this one
-      for (int distance = 1; distance < kWarp; distance *= 2) {
-        const Total other = lane_before(through, distance);
-        if (lane >= distance) through = work.with(other, through);
-      }
-      __syncthreads();  // of_warps may still be read
-      if (lane == kWarp - 1) of_warps[warp] = through;
-      __syncthreads();
-      Total before = total;
-      for (int other = 0; other < kWarps; ++other) {
-        if (other < warp) before = work.with(before, of_warps[other]);
-        total = work.with(total, of_warps[other]);
-      }
-      const Total of_lanes = lane_before(through, 1);
-      if (lane > 0) before = work.with(before, of_lanes);
-      for (int j = 0; j < kEach; ++j) {
-        if (first + j < rows.size) work.write(begin + rows.at(first + j), before, x[j]);
-        before = work.with(before, x[j]);
-      }
+    for (std::int64_t base = only_totals || part == 0 ? from : from - kTurn; base < end;
+         base += kTurn) {
+      const bool of_parts = base < from;
+      const std::int64_t first = (of_parts ? 0 : base) + static_cast<int>(threadIdx.x) * kEach;
+      const std::int64_t limit = of_parts ? part : end;
+      Total x[kEach], before[kEach], of_turn;
+      for (int j = 0; j < kEach; ++j)
+        x[j] = first + j >= limit ? work.none()
+               : of_parts         ? totals[item - part + first + j]
+                                  : work.read(begin + rows.at(first + j));
+      Turn(storage).ExclusiveScan(x, before, total, then, of_turn);
+      __syncthreads();  // storage may still be read
+      total = work.with(total, of_turn);
+      if (of_parts || only_totals) continue;
+      for (int j = 0; j < kEach; ++j)
+        if (first + j < limit) work.write(begin + rows.at(first + j), before[j], x[j]);
     }
+    if (only_totals && threadIdx.x == 0) totals[item] = total;
   }
 }
 
 template <class Work>
-Status run(const KernelContext& context, const Rows& rows, const Work& work) {
+Status run(const KernelContext& context, int along, bool reverse, const Work& work) {
   if (context.outputs[0].elements() == 0) return {};
-  const bool by_columns = rows.inner >= kWarp || rows.size <= kWarp;
-  return launch(stream_of(context), by_columns ? scan_columns_kernel<Work> : scan_rows_kernel<Work>,
-                blocks_for(rows.columns, by_columns ? kThreads : 1), kThreads, rows, work);
+  const IndexedAxis axis(context.outputs[0].spec.shape, {along});
+  const SumPlan plan = plan_scan(axis);
+  const Rows rows{plan, axis.inner, reverse};
+  const auto pass = [&](bool only_totals) {
+    return launch(stream_of(context),
+                  plan.by_rows ? scan_rows_kernel<Work> : scan_columns_kernel<Work>,
+                  blocks_for(plan.results * plan.parts, plan.by_rows ? 1 : kThreads), kThreads,
+                  rows, work, static_cast<typename Work::Total*>(context.workspace), only_totals);
+  };
+  const Status status = plan.parts > 1 ? pass(true) : Status();
+  return status.ok() ? pass(false) : status;
 }
 
 }  // namespace
@@ -153,9 +163,8 @@ Status run(const KernelContext& context, const Rows& rows, const Work& work) {
 Status scan(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& how = context.attribute<ScanAttributes>();
-  const Rows rows(in.spec.shape, how.axis, how.reverse != 0);
   const auto of = [&]<class T>(T) {
-    return run(context, rows,
+    return run(context, how.axis, how.reverse != 0,
                Scan<T>{in.as<const T>(), out.as<T>(), how.exclusive != 0, how.product != 0});
   };
   return is_floating(in.spec.dtype) ? for_floating(in.spec.dtype, of)
@@ -165,7 +174,7 @@ Status scan(const KernelContext& context) {
 Status recurrence(const KernelContext& context) {
   const auto& how = context.attribute<RecurrenceAttributes>();
   const auto values = [&](std::size_t i) { return context.inputs[i].as<const double>(); };
-  return run(context, Rows(context.outputs[0].spec.shape, how.axis, how.reverse != 0),
+  return run(context, how.axis, how.reverse != 0,
              Recurrence{values(0), how.has_sum ? values(1) : nullptr,
                         how.has_weight ? values(context.inputs.size() - 1) : nullptr,
                         context.outputs[0].as<double>()});

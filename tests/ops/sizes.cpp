@@ -135,8 +135,8 @@ TEST_CASE("Rows and columns of any length have the running sums and products of 
           "[concurrent]") {
   for (const DType dtype :
        {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})
-    for (const Shape& shape : {Shape{2, 5000, 1}, Shape{3, 1024, 1}, Shape{2, 33, 40},
-                               Shape{1, 1100, 3}, Shape{500, 3, 1}, Shape{1, 70, 300}})
+    for (const Shape& shape : {Shape{1, 13'000, 1}, Shape{3, 1024, 1}, Shape{2, 33, 40},
+                               Shape{1, 1100, 3}, Shape{500, 3, 1}, Shape{2, 200, 70}})
       for (const bool exclusive : {false, true})
         for (const bool reverse : {false, true})
           check(

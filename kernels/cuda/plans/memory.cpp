@@ -8,6 +8,7 @@
 #include "ebb/core/kernels/fused.h"
 #include "ebb/core/kernels/order.h"
 #include "ebb/core/kernels/reduce.h"
+#include "ebb/core/kernels/scan.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
@@ -98,6 +99,16 @@ MemoryNeeds argsort_memory(const MemoryQuery& query) {
   const std::int64_t count = query.outputs[0].shape.dim(-1);
   const SortPlan plan{elements / count, query.inputs[0].shape.dim(-1), count};
   return {.workspace_bytes = plan.workspace_bytes()};
+}
+
+MemoryNeeds scan_memory(const MemoryQuery& query) {
+  const auto axis = query.attribute<ScanAttributes>().axis;
+  return {.workspace_bytes = plan_scan({query.inputs[0].shape, {axis}}).workspace_bytes()};
+}
+// Its totals are two numbers.
+MemoryNeeds recurrence_memory(const MemoryQuery& query) {
+  const auto axis = query.attribute<RecurrenceAttributes>().axis;
+  return {.workspace_bytes = 2 * plan_scan({query.inputs[0].shape, {axis}}).workspace_bytes()};
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ebb/core/kernels/index.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cuda/plans/sum_plan.h"
 
@@ -41,13 +42,15 @@ struct RowMeanPlan {
   }
 };
 
+inline constexpr std::int64_t kMostParts = 1024;  // of a sum
+
 // Cuts each sum into enough parts to fill any device, with at least `least` terms each. `blocks`:
 // blocks that the uncut sums would occupy.
 constexpr void cut(SumPlan& plan, std::int64_t blocks, std::int64_t least) noexcept {
-  constexpr std::int64_t kBlocks = 1024, kGrain = 16;  // keeps the beginnings of parts aligned
+  constexpr std::int64_t kGrain = 16;  // keeps the beginnings of parts aligned
   const std::int64_t terms = plan.terms, most = std::max<std::int64_t>(1, terms / least);
   std::int64_t parts =
-      std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
+      std::clamp<std::int64_t>(kMostParts / std::max<std::int64_t>(1, blocks), 1, most);
   plan.part = std::max<std::int64_t>(1, (terms + parts - 1) / parts);
   if (parts > 1) plan.part = (plan.part + kGrain - 1) / kGrain * kGrain;
   plan.parts = std::max<std::int64_t>(1, (terms + plan.part - 1) / plan.part);
@@ -77,6 +80,15 @@ constexpr SumPlan plan_columns(std::int64_t outer, std::int64_t terms,
 inline SumPlan plan_sum(const MergedAxes& axes) noexcept {
   return axes.inner_reduced ? plan_rows(axes.outer_kept, axes.outer_reduced * axes.inner)
                             : plan_columns(axes.outer_kept, axes.outer_reduced, axes.inner);
+}
+
+// Running sums along an axis: a block for each part of a row, or a thread for each of a column.
+inline SumPlan plan_scan(const IndexedAxis& axis) noexcept {
+  SumPlan plan{.results = axis.outer * axis.inner, .terms = axis.size};
+  plan.by_rows = axis.inner < 32 && axis.size > 32;
+  cut(plan, plan.by_rows ? plan.results : plan.results / kRowThreads,
+      plan.by_rows ? 16 * kRowThreads : 64);
+  return plan;
 }
 
 // Workspace of fold_axes() in kernels/cuda/fold.h, for states of `state` bytes.
