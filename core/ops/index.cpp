@@ -197,7 +197,7 @@ constinit const OpDef index_select_backward_op{
     .shape_only = bit(2),
     .indices = indices_into<2>,
     .cpu = cpu::in_float<cpu::index_select_backward, nullptr, cpu::is_input<2>>,
-    .cuda = {cuda::index_select_backward}};
+    .cuda = {cuda::index_select_backward, cuda::index_select_backward_memory}};
 
 constinit const OpDef gather_op{.name = "gather",
                                 .infer = infer_parts<gathered>,

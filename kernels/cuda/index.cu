@@ -1,9 +1,11 @@
 #include "ebb/core/kernels/index.h"
 
 #include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/fold.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/plans/scatter_plan.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"
 
@@ -52,36 +54,15 @@ Status choose(const KernelContext& context, const L* index, std::int64_t inner, 
   });
 }
 
-// Bytes of a tile's sums in shared memory, of elements summed by index in the order of the indices.
-// A tile is some neighbouring rows of the axis by some columns. A block's threads form groups of
-// `columns` threads; each row of the tile belongs to one group.
-constexpr int kTileBytes = 32 << 10;
-
+// Elements summed by index, in the order of the indices. A block's threads form groups of `columns`
+// threads; each row of a tile belongs to one group.
 template <class T, class L>
 struct Scatter {
   const T* in;
   const L* indices;
   T* out;
-  IndexedAxis axis;
-  std::int64_t chosen;
-  std::int64_t tiles_of_columns, tiles_of_rows, tiles;
-  int columns;  // of a tile, a power of two
-  int rows;
-
-  // count: number of indices along the axis.
-  Scatter(const KernelContext& context, const L* index, std::int64_t count) noexcept
-      : in(context.inputs[0].as<const T>()),
-        indices(index),
-        out(context.outputs[0].as<T>()),
-        axis(context.outputs[0].spec.shape, context.attribute<IndexAttributes>()),
-        chosen(count),
-        columns(1) {
-    while (columns < kThreads && columns < axis.inner) columns *= 2;
-    rows = kTileBytes / static_cast<int>(sizeof(Accumulate<T>)) / columns;
-    tiles_of_columns = divide_up(axis.inner, columns);
-    tiles_of_rows = divide_up(axis.size, rows);
-    tiles = axis.outer * tiles_of_rows * tiles_of_columns;
-  }
+  Accumulate<T>* partial;  // sums of each part, where there are several
+  ScatterPlan plan;
 };
 
 // All threads go through the indices, kThreads at a time. Indices within the tile are listed in
@@ -89,26 +70,30 @@ struct Scatter {
 template <class T, class L>
 __global__ void __launch_bounds__(kThreads) scatter_kernel(Scatter<T, L> s) {
   using A = Accumulate<T>;
-  constexpr int kWarps = kThreads / kWarp;
+  constexpr int kWarps = kThreads / kWarp, kAtOnce = 8;
   __shared__ A sums[kTileBytes / sizeof(A)];
   __shared__ std::int32_t rows[kThreads];
   __shared__ std::int32_t from[kThreads];
   __shared__ int counts[kWarps];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
-  const int column = thread % s.columns, group = thread / s.columns;
-  const int groups = kThreads / s.columns;
-  for (std::int64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
-    const std::int64_t rest = tile / s.tiles_of_columns, outer = rest / s.tiles_of_rows;
-    const std::int64_t first = (rest - outer * s.tiles_of_rows) * s.rows;
-    const std::int64_t left = s.axis.size - first;
-    const int count = left < s.rows ? static_cast<int>(left) : s.rows;
-    const std::int64_t at = (tile - rest * s.tiles_of_columns) * s.columns + column;
-    const bool is_there = at < s.axis.inner;
-    for (int row = group; row < count; row += groups) sums[row * s.columns + column] = A{};
-    for (std::int64_t base = 0; base < s.chosen; base += kThreads) {
+  const ScatterPlan& plan = s.plan;
+  const int column = thread % plan.columns, group = thread / plan.columns;
+  const int groups = kThreads / plan.columns;
+  for (std::int64_t item = blockIdx.x; item < plan.tiles * plan.parts; item += gridDim.x) {
+    const std::int64_t part = item / plan.tiles, tile = item - part * plan.tiles;
+    const std::int64_t rest = tile / plan.tiles_of_columns, outer = rest / plan.tiles_of_rows;
+    const std::int64_t first = (rest - outer * plan.tiles_of_rows) * plan.rows;
+    const std::int64_t left = plan.size - first;
+    const int count = left < plan.rows ? static_cast<int>(left) : plan.rows;
+    const std::int64_t at = (tile - rest * plan.tiles_of_columns) * plan.columns + column;
+    const bool is_there = at < plan.inner;
+    for (int row = group; row < count; row += groups) sums[row * plan.columns + column] = A{};
+    const std::int64_t behind =
+        plan.chosen - part * plan.part < plan.part ? plan.chosen : (part + 1) * plan.part;
+    for (std::int64_t base = part * plan.part; base < behind; base += kThreads) {
       const std::int64_t k = base + thread;
       const std::int64_t row =
-          k < s.chosen ? static_cast<std::int64_t>(s.indices[k]) - first : std::int64_t{-1};
+          k < behind ? static_cast<std::int64_t>(s.indices[k]) - first : std::int64_t{-1};
       const bool is_hit = row >= 0 && row < count;
       const unsigned hits = __ballot_sync(kWholeWarp, is_hit);
       __syncthreads();  // the list may still be read
@@ -124,19 +109,45 @@ __global__ void __launch_bounds__(kThreads) scatter_kernel(Scatter<T, L> s) {
         from[position] = thread;
       }
       __syncthreads();
-      for (int hit = 0; hit < total; ++hit) {
-        const int of = rows[hit];
-        if (!is_there || of % groups != group) continue;
-        const std::int64_t part = outer * s.chosen + base + from[hit];
-        sums[of * s.columns + column] += static_cast<A>(s.in[part * s.axis.inner + at]);
+      for (int hit = 0; hit < total; hit += kAtOnce) {  // loads do not wait for each other
+        int place[kAtOnce];
+        A x[kAtOnce];
+        for (int j = 0; j < kAtOnce; ++j) {
+          const int of = hit + j < total ? rows[hit + j] : 0;
+          const bool adds = hit + j < total && is_there && of % groups == group;
+          place[j] = adds ? of * plan.columns + column : -1;
+          if (!adds) continue;
+          const std::int64_t of_part = outer * plan.chosen + base + from[hit + j];
+          x[j] = static_cast<A>(s.in[of_part * plan.inner + at]);
+        }
+        for (int j = 0; j < kAtOnce; ++j)
+          if (place[j] >= 0) sums[place[j]] += x[j];
       }
     }
-    if (is_there)
-      for (int row = group; row < count; row += groups)
-        s.out[(outer * s.axis.size + first + row) * s.axis.inner + at] =
-            static_cast<T>(sums[row * s.columns + column]);
+    if (!is_there) continue;
+    for (int row = group; row < count; row += groups) {
+      const std::int64_t result = (outer * plan.size + first + row) * plan.inner + at;
+      const A sum = sums[row * plan.columns + column];
+      if (plan.parts > 1)
+        s.partial[part * plan.sums() + result] = sum;
+      else
+        s.out[result] = static_cast<T>(sum);
+    }
   }
 }
+
+// Adds up the sums of parts, in float for 16 bits.
+template <class T>
+struct Total {
+  using State = Accumulate<T>;
+  T* out;
+
+  __device__ State none() const { return 0; }
+  __device__ void merge(State& total, State other) const { total += other; }
+  __device__ void write(std::int64_t result, State total) const {
+    out[result] = static_cast<T>(total);
+  }
+};
 
 // Each thread goes through all indices of its column and adds the elements for its rows of the
 // tile, in the order of the indices. One thread makes a sum, so the order is fixed.
@@ -145,25 +156,26 @@ __global__ void __launch_bounds__(kThreads) scatter_columns_kernel(Scatter<T, L>
   using A = Accumulate<T>;
   __shared__ A sums[kTileBytes / sizeof(A)];
   const int thread = static_cast<int>(threadIdx.x);
-  const int column = thread % s.columns, group = thread / s.columns;
-  const int groups = kThreads / s.columns;
-  for (std::int64_t tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
-    const std::int64_t rest = tile / s.tiles_of_columns, outer = rest / s.tiles_of_rows;
-    const std::int64_t first = (rest - outer * s.tiles_of_rows) * s.rows;
-    const std::int64_t left = s.axis.size - first;
-    const int count = left < s.rows ? static_cast<int>(left) : s.rows;
-    const std::int64_t at = (tile - rest * s.tiles_of_columns) * s.columns + column;
-    if (at >= s.axis.inner) continue;
-    for (int row = group; row < count; row += groups) sums[row * s.columns + column] = A{};
-    std::int64_t from = outer * s.chosen * s.axis.inner + at;
-    for (std::int64_t k = 0; k < s.chosen; ++k, from += s.axis.inner) {
+  const ScatterPlan& plan = s.plan;
+  const int column = thread % plan.columns, group = thread / plan.columns;
+  const int groups = kThreads / plan.columns;
+  for (std::int64_t tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
+    const std::int64_t rest = tile / plan.tiles_of_columns, outer = rest / plan.tiles_of_rows;
+    const std::int64_t first = (rest - outer * plan.tiles_of_rows) * plan.rows;
+    const std::int64_t left = plan.size - first;
+    const int count = left < plan.rows ? static_cast<int>(left) : plan.rows;
+    const std::int64_t at = (tile - rest * plan.tiles_of_columns) * plan.columns + column;
+    if (at >= plan.inner) continue;
+    for (int row = group; row < count; row += groups) sums[row * plan.columns + column] = A{};
+    std::int64_t from = outer * plan.chosen * plan.inner + at;
+    for (std::int64_t k = 0; k < plan.chosen; ++k, from += plan.inner) {
       const std::int64_t row = static_cast<std::int64_t>(s.indices[from]) - first;
       if (row < 0 || row >= count || static_cast<int>(row) % groups != group) continue;
-      sums[static_cast<int>(row) * s.columns + column] += static_cast<A>(s.in[from]);
+      sums[static_cast<int>(row) * plan.columns + column] += static_cast<A>(s.in[from]);
     }
     for (int row = group; row < count; row += groups)
-      s.out[(outer * s.axis.size + first + row) * s.axis.inner + at] =
-          static_cast<T>(sums[row * s.columns + column]);
+      s.out[(outer * plan.size + first + row) * plan.inner + at] =
+          static_cast<T>(sums[row * plan.columns + column]);
   }
 }
 
@@ -181,14 +193,25 @@ struct OneHot {
   }
 };
 
-// Launches a kernel that adds inputs up by `chosen` indices along the axis.
-template <class Of>
-Status scatter(const KernelContext& context, std::int64_t chosen, const Of& kernel_of) noexcept {
+// Adds inputs up by `chosen` indices along the axis: each of them for a whole part, or (kEach) for
+// an element.
+template <bool kEach>
+Status scatter(const KernelContext& context, std::int64_t chosen) noexcept {
   if (context.outputs[0].elements() == 0) return {};
+  const IndexedAxis axis(context.outputs[0].spec.shape, context.attribute<IndexAttributes>());
   return for_indices(context.inputs[1], [&]<class L>(const L* index) {
     return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
-      const Scatter<T, L> work(context, index, chosen);
-      return launch(stream_of(context), kernel_of(work), blocks_for(work.tiles, 1), kThreads, work);
+      using A = Accumulate<T>;
+      const ScatterPlan plan(axis, chosen, sizeof(A), !kEach);
+      T* const out = context.outputs[0].as<T>();
+      auto* const partial = static_cast<A*>(context.workspace);
+      const Scatter<T, L> work{context.inputs[0].as<const T>(), index, out, partial, plan};
+      const Status status =
+          launch(stream_of(context), kEach ? scatter_columns_kernel<T, L> : scatter_kernel<T, L>,
+                 blocks_for(plan.tiles * plan.parts, 1), kThreads, work);
+      if (!status.ok() || plan.parts == 1) return status;
+      return fold_parts(stream_of(context), Total<T>{out},
+                        SumPlan{.results = plan.sums(), .parts = plan.parts}, partial);
     });
   });
 }
@@ -221,15 +244,12 @@ Status gather(const KernelContext& context) {
 }
 
 Status index_select_backward(const KernelContext& context) {
-  return scatter(context, context.inputs[1].elements(),
-                 []<class T, class L>(const Scatter<T, L>&) { return scatter_kernel<T, L>; });
+  return scatter<false>(context, context.inputs[1].elements());
 }
 
 Status gather_backward(const KernelContext& context) {
   const IndexedAxis chosen(context.inputs[0].spec.shape, context.attribute<IndexAttributes>());
-  return scatter(context, chosen.size, []<class T, class L>(const Scatter<T, L>&) {
-    return scatter_columns_kernel<T, L>;
-  });
+  return scatter<true>(context, chosen.size);
 }
 
 Status one_hot(const KernelContext& context) {

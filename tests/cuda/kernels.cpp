@@ -2,6 +2,7 @@
 // more work than a launch has threads.
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/index.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
@@ -153,4 +154,21 @@ TEST_CASE("dropout zeroes the same elements wherever what it is applied to begin
     return dropout(x, 0.5, Phase::training).to_vector<float>();
   };
   CHECK(dropped(slice(ones({38}, device), 1)) == dropped(ones({37}, device)));
+}
+
+TEST_CASE("the gradient of a table of few rows is summed in parts, to the same bits every time") {
+  const Device device = own_cuda();
+  const std::int64_t rows = 65, columns = 40, count = 3000;
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < count; ++i) indices.push_back(i * i % rows);
+  const auto gradient = [&](const Device& on, double scale) {
+    const Tensor values =
+        Tensor::from(ramp(static_cast<std::size_t>(count * columns)), {count, columns});
+    const Tensor table = Tensor::zeros({rows, columns}).to(on).with_grad();
+    sum(embedding(table, Tensor::from(indices, {count}).to(on)) * (values.to(on) * scale))
+        .backward();
+    return table.grad().to_vector<float>();
+  };
+  CHECK(gradient(device, 1) == gradient(Device::cpu(), 1));  // exact: the numbers are quarters
+  CHECK(gradient(device, 0.1) == gradient(device, 0.1));
 }

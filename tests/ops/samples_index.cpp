@@ -58,6 +58,7 @@ void index_family(std::vector<Sample>& samples, References& references, DType) {
   backward("rows", {{{kOpen, 3}}, {{kOpen}, labels}, {{6, 3}}}, 0);
   backward("a middle axis", {{{2, kOpen, 3}}, {{kOpen}, long_labels}, {{2, 5, 3}}}, 1);
   backward("one axis", {{{kOpen}}, {{kOpen}, long_labels}, {{7}}}, 0);
+  backward("in parts", {{{600, 1}}, {{600}, labels}, {{6, 1}}}, 0);
   backward("of a batch", {{{kOpen, 4}}, {{4}, labels}, {{kOpen, 6}}}, 1);
 
   const auto gathered = [&](const char* how, std::vector<SampleInput> inputs, int axis) {

@@ -15,6 +15,7 @@
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/plans/norm_plan.h"
 #include "ebb/kernels/cuda/plans/reduce_plan.h"
+#include "ebb/kernels/cuda/plans/scatter_plan.h"
 #include "ebb/kernels/cuda/plans/sort_plan.h"
 
 namespace ebb::cuda {
@@ -109,6 +110,16 @@ MemoryNeeds scan_memory(const MemoryQuery& query) {
 MemoryNeeds recurrence_memory(const MemoryQuery& query) {
   const auto axis = query.attribute<RecurrenceAttributes>().axis;
   return {.workspace_bytes = 2 * plan_scan({query.inputs[0].shape, {axis}}).workspace_bytes()};
+}
+
+// Workspace: the sums of each part of the indices.
+MemoryNeeds index_select_backward_memory(const MemoryQuery& query) {
+  const Spec& out = query.outputs[0];
+  const std::size_t state = out.dtype == DType::f64 ? 8 : 4;
+  const ScatterPlan plan(IndexedAxis(out.shape, query.attribute<IndexAttributes>()),
+                         query.inputs[1].shape.elements(), state, true);
+  return {.workspace_bytes =
+              plan.parts == 1 ? 0 : static_cast<std::size_t>(plan.parts * plan.sums()) * state};
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
