@@ -5,24 +5,23 @@
 namespace ebb::cuda {
 namespace {
 
-template <class T>
+// x, or the square of its distance from the mean.
+template <class T, bool kSquares>
 struct Value {
   using A = Accumulate<T>;
   static constexpr int kSums = 1;
   const T* x;
-  __device__ void operator()(std::int64_t at, std::int64_t, std::int64_t, A (&terms)[1]) const {
-    terms[0] = static_cast<A>(x[at]);
-  }
-};
-template <class T>
-struct SquaredDistance {
-  using A = Accumulate<T>;
-  static constexpr int kSums = 1;
-  const T* x;
   const A* mean;
-  __device__ void operator()(std::int64_t at, std::int64_t, std::int64_t c, A (&terms)[1]) const {
-    const A d = static_cast<A>(x[at]) - mean[c];
-    terms[0] = d * d;
+  template <int N>
+  bool takes_packs() const noexcept {
+    return cuda::takes_packs<N>(x);
+  }
+  template <int N>
+  __device__ Pack<A, N> operator()(std::int64_t at, std::int64_t i) const {
+    Pack<A, N> terms = as_pack<A>(load<N>(x + at));
+    if constexpr (kSquares)
+      for (int j = 0; j < N; ++j) terms[j] = (terms[j] - mean[i]) * (terms[j] - mean[i]);
+    return terms;
   }
 };
 
@@ -72,7 +71,7 @@ struct Channels {
 
   __device__ A inverse_of(std::int64_t c) const {
     if (inverse != nullptr) return inverse[c];
-    return static_cast<A>(1 / std::sqrt(static_cast<double>(variance[c]) + epsilon));
+    return 1 / std::sqrt(variance[c] + static_cast<A>(epsilon));  // in double it would take longer
   }
 };
 
@@ -132,11 +131,11 @@ Status batch_norm(const KernelContext& context) {
     const auto running = [&](std::size_t i) {
       return RunningValues<A>(context.inputs[i], context.outputs[i], attributes.momentum, terms);
     };
-    Status status = sum_channels(stream, view, workspace.partial, Value<T>{x},
-                                 WriteMean<A>{mean, running(3), terms});
+    Status status = sum_channels<T>(stream, view, workspace.partial, Value<T, false>{x, mean},
+                                    WriteMean<A>{mean, running(3), terms});
     if (!status.ok()) return status;
-    status = sum_channels(stream, view, workspace.partial, SquaredDistance<T>{x, mean},
-                          WriteVariance<A>{inverse, running(4), terms, attributes.epsilon});
+    status = sum_channels<T>(stream, view, workspace.partial, Value<T, true>{x, mean},
+                             WriteVariance<A>{inverse, running(4), terms, attributes.epsilon});
     if (!status.ok()) return status;
     return normalise(context, view,
                      Channels<T>{mean, inverse, nullptr, context.inputs[1].as<const T>(),
@@ -159,11 +158,10 @@ Status batch_norm_backward(const KernelContext& context) {
                          0};
     T *dx = context.outputs[0].as<T>(), *d_scale = context.outputs[1].as<T>(),
       *d_shift = context.outputs[2].as<T>();
-    const GradientTerm<T> term{
-        dy, x, of.mean, of.inverse, 0, 1, dx != nullptr || d_scale != nullptr};
+    const GradientTerm<T> term{dy, x, of.mean, of.inverse, dx != nullptr || d_scale != nullptr};
     const WriteShares<T> write{d_scale, d_shift, workspace.numbers, view.channels,
                                static_cast<double>(view.terms())};
-    const Status status = sum_channels(stream, view, workspace.partial, term, write);
+    const Status status = sum_channels<T>(stream, view, workspace.partial, term, write);
     const std::int64_t count = context.inputs[1].elements();
     if (!status.ok() || dx == nullptr || count == 0) return status;
     return launch(stream, batch_norm_backward_kernel<T>, blocks_for(count), kThreads, view, count,

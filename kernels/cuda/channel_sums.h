@@ -4,6 +4,7 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/fold.h"
 #include "ebb/kernels/cuda/plans/norm_plan.h"
+#include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
 
@@ -14,51 +15,47 @@ __device__ inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   return a / b;
 }
 
-// The sums of Term::kSums terms for each channel, in runs of 8 added up in double. Ends with
-// finish(c, sums).
-template <class Term, class Finish>
+// Two sums of eight would need more registers than there are.
+template <class T>
+inline constexpr int kChannelPack = kPack<T> < 4 ? kPack<T> : 4;
+
+// Term::kSums sums for each channel (lane_sums). Packed: packs of neighbours in a channel are read.
+// A Term has operator()<N>(at, i): the terms of each sum at N neighbours, which are normalised by
+// the i-th mean. Ends with finish(c, sums).
+template <class T, class Term, class Finish>
 struct ChannelSums {
-  using A = typename Term::A;
   static constexpr int kSums = Term::kSums;
-  struct State {
-    double sums[kSums];
-  };
+  using State = Pack<double, kSums>;
   NormView view;
+  AnyDivider by_group, by_inner;
   Term term;
   Finish finish;
+  bool packed;
 
   __device__ State none() const { return {}; }
   __device__ State gather(std::int64_t c, std::int64_t begin, std::int64_t end, int lane,
                           int lanes) const {
-    constexpr int kRun = 8;
-    State total = {};
-    A run[kSums] = {};
-    int in_run = 0;
-    for (std::int64_t t = begin + lane; t < end; t += lanes) {
-      const std::int64_t row = quotient(t, view.inner);
-      A terms[kSums];
-      term((row * view.channels + c) * view.inner + (t - row * view.inner), row, c, terms);
-      for (int k = 0; k < kSums; ++k) run[k] += terms[k];
-      if (++in_run < kRun) continue;
-      for (int k = 0; k < kSums; ++k) {
-        total.sums[k] += static_cast<double>(run[k]);
-        run[k] = 0;
-      }
-      in_run = 0;
-    }
-    for (int k = 0; k < kSums; ++k) total.sums[k] += static_cast<double>(run[k]);
-    return total;
+    const auto group = static_cast<std::int64_t>(by_group.quotient(static_cast<std::uint64_t>(c)));
+    const auto terms = [&]<int N>(std::int64_t t) {
+      const std::int64_t row = by_inner.divide(t);
+      return term.template operator()<N>((row * view.channels + c) * view.inner + t,
+                                         row * view.groups + group);
+    };
+    return lane_sums<kChannelPack<T>, kSums, 4>(packed, begin, end, lane, lanes, terms);
   }
-  __device__ void merge(State& total, const State& other) const {
-    for (int k = 0; k < kSums; ++k) total.sums[k] += other.sums[k];
-  }
-  __device__ void write(std::int64_t c, const State& total) const { finish(c, total.sums); }
+  __device__ void merge(State& total, const State& other) const { total += other; }
+  __device__ void write(std::int64_t c, const State& total) const { finish(c, total.elements); }
 };
 
-template <class Term, class Finish>
+template <class T, class Term, class Finish>
 Status sum_channels(cudaStream_t stream, const NormView& view, double* partial, const Term& term,
                     const Finish& finish) noexcept {
-  return fold(stream, ChannelSums<Term, Finish>{view, term, finish}, plan_channels(view), partial);
+  const bool packed =
+      term.template takes_packs<kChannelPack<T>>() && view.inner % kChannelPack<T> == 0;
+  return fold(stream,
+              ChannelSums<T, Term, Finish>{view, AnyDivider(view.per_group()),
+                                           AnyDivider(view.inner), term, finish, packed},
+              plan_channels(view), partial);
 }
 
 // Terms for the gradients of shift and scale: dy, and dy (x - mean) / sqrt(..).
@@ -68,17 +65,22 @@ struct GradientTerm {
   static constexpr int kSums = 2;
   const T *dy, *x;
   const A *mean, *inverse;  // null mean: 0
-  std::int64_t groups, per_group;
   bool products;
 
-  __device__ void operator()(std::int64_t at, std::int64_t row, std::int64_t c,
-                             A (&terms)[kSums]) const {
-    terms[0] = static_cast<A>(dy[at]);
-    terms[1] = 0;
-    if (!products) return;
-    const std::int64_t i = groups == 0 ? c : groups == 1 ? row : row * groups + c / per_group;
-    const A distance = static_cast<A>(x[at]) - (mean == nullptr ? A(0) : mean[i]);
-    terms[1] = terms[0] * (distance * inverse[i]);
+  template <int N>
+  bool takes_packs() const noexcept {
+    return cuda::takes_packs<N>(dy, x);
+  }
+  template <int N>
+  __device__ Pack<A, 2 * N> operator()(std::int64_t at, std::int64_t i) const {
+    Pack<A, 2 * N> terms = {};
+    const Pack<A, N> slopes = as_pack<A>(load<N>(dy + at));
+    for (int j = 0; j < N; ++j) terms[j] = slopes[j];
+    if (!products) return terms;
+    const Pack<A, N> values = as_pack<A>(load<N>(x + at));
+    for (int j = 0; j < N; ++j)
+      terms[N + j] = slopes[j] * ((values[j] - (mean == nullptr ? A(0) : mean[i])) * inverse[i]);
+    return terms;
   }
 };
 

@@ -26,15 +26,17 @@ struct Gradients {
 };
 static_assert(sizeof(Gradients) + 24 <= 4096);
 
+// A thread's share of the sum, in double: squares of f32 would overflow.
 template <class T>
 __device__ double square_sum_of(const void* array, std::int64_t begin, std::int64_t end) {
   const T* const x = static_cast<const T*>(array);
-  double sum = 0;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
-    const double value = static_cast<double>(static_cast<Accumulate<T>>(x[i]));
-    sum += value * value;
-  }
-  return sum;
+  return lane_sums<kPack<T>>(takes_packs<kPack<T>>(x), begin, end, static_cast<int>(threadIdx.x),
+                             kThreads, [&]<int N>(std::int64_t i) {
+                               const auto values = as_pack<Accumulate<T>>(load<N>(x + i));
+                               Pack<double, N> squares = as_pack<double>(values);
+                               for (int j = 0; j < N; ++j) squares[j] *= squares[j];
+                               return squares;
+                             })[0];
 }
 
 __device__ double square_sum_of(DType type, const void* array, std::int64_t begin,

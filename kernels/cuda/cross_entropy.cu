@@ -24,6 +24,7 @@ struct Rows {
   std::int64_t ignored;
   A smoothing;
   bool has_ignored, is_mean;
+  bool packed = false;  // packs of neighbours are read and written
 
   __device__ bool ignores(std::int64_t label) const { return has_ignored && label == ignored; }
   __device__ bool knows(std::int64_t label) const { return label >= 0 && label < classes; }
@@ -32,10 +33,16 @@ struct Rows {
   }
   // Whether classes other than the label have a target too.
   __device__ bool spreads() const { return !kLabels || smoothing != 0; }
-  __device__ A spread_target(std::int64_t row, std::int64_t c) const {
-    A t = smoothing / static_cast<A>(classes);
-    if constexpr (!kLabels) t += (1 - smoothing) * static_cast<A>(labels[row * classes + c]);
-    return t * weight(c);
+  // The targets of classes c to c + N - 1 that do not depend on the label.
+  template <int N>
+  __device__ Pack<A, N> spread_targets(std::int64_t row, std::int64_t c) const {
+    Pack<A, N> t = splat<N>(smoothing / static_cast<A>(classes));
+    if constexpr (!kLabels) {
+      const Pack<A, N> given = as_pack<A>(load<N>(labels + row * classes + c));
+      for (int k = 0; k < N; ++k) t[k] += (1 - smoothing) * given[k];
+    }
+    for (int k = 0; k < N; ++k) t[k] *= weight(c + k);
+    return t;
   }
   __device__ double divisor() const {
     if (total != nullptr) return static_cast<double>(*total);
@@ -54,16 +61,22 @@ __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, i
   for_rows(group, in.rows, [&](std::int64_t row, bool there) {
     const T* scores = in.scores + row * in.classes;
     const std::int64_t count = there ? in.classes : 0;
-    const A shift = largest_score(group, scores, count);
-    const double log_sum = std::log(sum_of_exponentials<false>(group, scores, count, shift));
+    const A shift = largest_score(group, scores, count, in.packed);
+    const double log_sum =
+        std::log(sum_of_exponentials<false>(group, scores, count, shift, in.packed));
     double loss = 0;
     if (in.spreads()) {
-      const auto target = [&](std::int64_t c) { return in.spread_target(row, c); };
-      const double targets = group.sum(count, target);
-      const double distances = group.sum(count, [&](std::int64_t c) {
-        const A t = target(c);
-        return t == 0 ? t : t * (shift - static_cast<A>(scores[c]));
-      });
+      const auto target = [&]<int N>(std::int64_t c) {
+        return in.template spread_targets<N>(row, c);
+      };
+      const double targets = group.sum<kPack<T>>(count, in.packed, target);
+      const auto distance = [&]<int N>(std::int64_t c) {
+        Pack<A, N> t = target.template operator()<N>(c);
+        const Pack<A, N> x = as_pack<A>(load<N>(scores + c));
+        for (int k = 0; k < N; ++k) t[k] = t[k] == 0 ? t[k] : t[k] * (shift - x[k]);
+        return t;
+      };
+      const double distances = group.sum<kPack<T>>(count, in.packed, distance);
       loss = log_sum * targets + distances;
     }
     if (!there || group.thread() != 0) return;
@@ -94,7 +107,9 @@ __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, i
 template <class T, class L>
 __global__ void finish_kernel(Rows<T, L> in, const double* partial, std::int64_t parts, T* out) {
   __shared__ double scratch[kWarp];
-  const double total = Group(0, scratch).sum(parts, [&](std::int64_t i) { return partial[i]; });
+  const double total = Group(0, scratch).sum<1>(parts, false, [&]<int N>(std::int64_t i) {
+    return load<N>(partial + i);
+  });
   if (threadIdx.x == 0) *out = convert<T>(total / in.divisor());
 }
 
@@ -108,19 +123,21 @@ __global__ void loss_backward_kernel(Rows<T, L> in, const T* dy, bool dy_of_rows
   for_rows(group, in.rows, [&](std::int64_t row, bool there) {
     const T* scores = in.scores + row * in.classes;
     const std::int64_t count = there ? in.classes : 0;
-    const A shift = largest_score(group, scores, count);
-    const double sum = sum_of_exponentials<true>(group, scores, count, shift);
-    double targets = 0;
-    if (in.spreads())
-      targets = group.sum(count, [&](std::int64_t c) { return in.spread_target(row, c); });
+    const A shift = largest_score(group, scores, count, in.packed);
+    const double sum = sum_of_exponentials<true>(group, scores, count, shift, in.packed);
+    const auto target = [&]<int N>(std::int64_t c) {
+      return in.template spread_targets<N>(row, c);
+    };
+    double targets = in.spreads() ? group.sum<kPack<T>>(count, in.packed, target) : 0;
     if (!there) return;
     A scale = dy_of_rows ? static_cast<A>(dy[row]) : all, of_label = 0;
     std::int64_t label = -1;
     if constexpr (Rows<T, L>::kLabels) {
       label = static_cast<std::int64_t>(in.labels[row]);
       if (in.ignores(label)) {
-        for (std::int64_t j = group.thread(); j < count; j += group.threads())
-          out[row * in.classes + j] = static_cast<T>(A(0));
+        group.each<kPack<T>>(count, in.packed, [&]<int N>(std::int64_t j) {
+          store(out + row * in.classes + j, splat<N>(T(0)));
+        });
         return;
       }
       if (in.knows(label)) {
@@ -131,11 +148,17 @@ __global__ void loss_backward_kernel(Rows<T, L> in, const T* dy, bool dy_of_rows
       }
     }
     const A factor = static_cast<A>(static_cast<double>(scale) * targets / sum);
-    for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
-      A y = exp_of_difference(static_cast<A>(scores[j]), shift) * factor;
-      if (in.spreads()) y -= scale * in.spread_target(row, j);
-      out[row * in.classes + j] = static_cast<T>(j == label ? y - scale * of_label : y);
-    }
+    group.each<kPack<T>>(count, in.packed, [&]<int N>(std::int64_t j) {
+      const Pack<A, N> x = as_pack<A>(load<N>(scores + j));
+      const Pack<A, N> spread = in.spreads() ? target.template operator()<N>(j) : Pack<A, N>();
+      Pack<T, N> to;
+      for (int k = 0; k < N; ++k) {
+        A y = exp_of_difference(x[k], shift) * factor;
+        if (in.spreads()) y -= scale * spread[k];
+        to[k] = static_cast<T>(j + k == label ? y - scale * of_label : y);
+      }
+      store(out + row * in.classes + j, to);
+    });
   });
 }
 
@@ -168,6 +191,8 @@ Rows<T, L> rows_of(const KernelContext& context, std::size_t weights) noexcept {
   rows.ignored = attributes.ignored;
   rows.smoothing = static_cast<Accumulate<T>>(attributes.smoothing);
   rows.has_ignored = attributes.has_ignored != 0;
+  rows.packed = rows_take_packs<kPack<T>>(rows.classes, rows.scores);
+  if constexpr (!Rows<T, L>::kLabels) rows.packed &= takes_packs<kPack<T>>(rows.labels);
   rows.is_mean = attributes.reduction == CrossEntropyAttributes::mean;
   return rows;
 }
@@ -217,9 +242,12 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
   return for_scores_and_labels(context, 3, [&]<class T, class L>(const Rows<T, L>& in) {
     if (in.rows * in.classes == 0) return Status{};
     const int threads = threads_of_row(in.classes);
+    T* const out = context.outputs[0].as<T>();
+    Rows<T, L> rows = in;
+    rows.packed &= takes_packs<kPack<T>>(out);
     return launch(stream_of(context), loss_backward_kernel<T, L>,
-                  blocks_for(in.rows, rows_of_block(threads)), kRowThreads, in,
-                  context.inputs[2].as<const T>(), !reduced, context.outputs[0].as<T>(), threads);
+                  blocks_for(in.rows, rows_of_block(threads)), kRowThreads, rows,
+                  context.inputs[2].as<const T>(), !reduced, out, threads);
   });
 }
 

@@ -57,34 +57,54 @@ __device__ inline void fold_block(const Fold& fold, const SumPlan& plan,
   }
 }
 
-// The sum of term(i) for i = first, first + step, .. below end: runs of 8 terms in their own type,
+// M sums of term(i)[m] for i = first, first + step, .. below end: runs of terms in their own type,
 // added up in double.
-template <class Term>
-__device__ inline double strided_sum(std::int64_t first, std::int64_t end, std::int64_t step,
-                                     const Term& term) {
-  constexpr int kRun = 8;
-  using T = decltype(term(first));
-  double total = 0;
+template <int kRun, int M, class Term>
+__device__ inline Pack<double, M> strided_sums(std::int64_t first, std::int64_t end,
+                                               std::int64_t step, const Term& term) {
+  Pack<double, M> totals = {};
   std::int64_t i = first;
   for (; i + (kRun - 1) * step < end; i += kRun * step) {
-    T run = term(i);
+    auto run = term(i);
     for (int k = 1; k < kRun; ++k) run += term(i + k * step);
-    total += static_cast<double>(run);
+    totals += run;
   }
-  T rest = 0;
+  decltype(term(first)) rest = {};
   for (; i < end; i += step) rest += term(i);
-  return total + static_cast<double>(rest);
+  totals += rest;
+  return totals;
 }
 
-template <class T, int N>
-__device__ inline T sum_of(Pack<T, N> x) {
-  for (int half = N / 2; half > 0; half /= 2)
-    for (int j = 0; j < half; ++j) x[j] += x[j + half];
-  return x[0];
+// The sums of each N of N * M elements.
+template <int M, class T, int kAll>
+__device__ inline Pack<T, M> sums_of(Pack<T, kAll> x) {
+  constexpr int N = kAll / M;
+  Pack<T, M> sums;
+  for (int m = 0; m < M; ++m) {
+    for (int half = N / 2; half > 0; half /= 2)
+      for (int j = 0; j < half; ++j) x[m * N + j] += x[m * N + j + half];
+    sums[m] = x[m * N];
+  }
+  return sums;
 }
 
-// Sums, in runs of 8 terms (strided_sum). Packed: a term of a run is a pack of neighbours. Terms
-// has
+// A lane's share of M sums of the terms from begin to end, in runs of kRun terms. Packed: in runs
+// of half as many packs of N neighbours. load.operator()<N>(i) gives N terms of each sum, from the
+// i-th on, side by side.
+template <int N, int M = 1, int kRun = 8, class Load>
+__device__ inline Pack<double, M> lane_sums(bool packed, std::int64_t begin, std::int64_t end,
+                                            int lane, int lanes, const Load& load) {
+  const auto one = [&](std::int64_t i) { return load.template operator()<1>(i); };
+  if (!packed) return strided_sums<kRun, M>(begin + lane, end, lanes, one);
+  const std::int64_t packs = (end - begin) / N;
+  Pack<double, M> totals = strided_sums<kRun / 2, M>(lane, packs, lanes, [&](std::int64_t i) {
+    return sums_of<M>(load.template operator()<N>(begin + i * N));
+  });
+  for (std::int64_t i = begin + packs * N + lane; i < end; i += lanes) totals += one(i);
+  return totals;
+}
+
+// Sums (lane_sums). Terms has
 //   begin(result): a number for the result
 //   load<N>(begin, i): N of its terms from the i-th on, as they are summed
 template <class T, class Terms>
@@ -99,16 +119,9 @@ struct Sum {
   __device__ double gather(std::int64_t result, std::int64_t begin, std::int64_t end, int lane,
                            int lanes) const {
     const std::int64_t first = terms.begin(result);
-    const auto one = [&](std::int64_t i) { return terms.template load<1>(first, i)[0]; };
-    if (!packed) return strided_sum(begin + lane, end, lanes, one);
-    constexpr int N = kPack<T>;
-    const std::int64_t packs = (end - begin) / N;
-    double total = strided_sum(lane, packs, lanes, [&](std::int64_t i) {
-      return sum_of(terms.template load<N>(first, begin + i * N));
-    });
-    for (std::int64_t i = begin + packs * N + lane; i < end; i += lanes)
-      total += static_cast<double>(one(i));
-    return total;
+    return lane_sums<kPack<T>>(packed, begin, end, lane, lanes, [&]<int N>(std::int64_t i) {
+      return terms.template load<N>(first, i);
+    })[0];
   }
   __device__ void merge(double& total, double other) const { total += other; }
   __device__ void write(std::int64_t result, double total) const {

@@ -51,10 +51,19 @@ class Group {
   __device__ double max(double x) const {
     return threads_ <= kWarp ? lanes_max(x, threads_) : lanes_max(exchange(lanes_max(x)));
   }
-  // The sum of term(i) for i below count.
-  template <class Term>
-  __device__ double sum(std::int64_t count, const Term& term) const {
-    return sum(strided_sum(thread(), count, threads_, term));
+  // The sum of the terms of a row (lane_sums).
+  template <int N, class Load>
+  __device__ double sum(std::int64_t count, bool packed, const Load& load) const {
+    return sum(lane_sums<N>(packed, 0, count, thread(), threads_, load)[0]);
+  }
+  // Calls body.operator()<N>(i) for the elements i to i + N - 1 of a row if `packed`, and
+  // operator()<1> for the remainder.
+  template <int N, class Body>
+  __device__ void each(std::int64_t count, bool packed, const Body& body) const {
+    const std::int64_t packs = packed ? count / N : 0;
+    for (std::int64_t i = thread(); i < packs; i += threads_) body.template operator()<N>(i * N);
+    for (std::int64_t i = packs * N + thread(); i < count; i += threads_)
+      body.template operator()<1>(i);
   }
 
  private:

@@ -16,13 +16,26 @@ struct Rows {
   std::int64_t rows, terms;
   const T *x, *scale, *shift;  // null scale counts as 1, null shift as 0
   bool has_mean;
+  bool packed = false;  // packs of neighbours are read and written
 
-  // The channel of element j of a row.
-  __device__ std::int64_t channel(std::int64_t row, std::int64_t j) const {
-    return row % view.groups * (view.channels / view.groups) + quotient(j, view.inner);
+  // Elements j to j + N - 1 of a row.
+  template <int N>
+  __device__ Pack<A, N> read(const T* from, std::int64_t row, std::int64_t j) const {
+    return as_pack<A>(load<N>(from + row * terms + j));
   }
-  __device__ A scale_of(std::int64_t c) const {
-    return scale == nullptr ? A(1) : static_cast<A>(scale[c]);
+  // The parameter of their channels.
+  template <int N>
+  __device__ Pack<A, N> of_channels(const T* parameter, A otherwise, std::int64_t row,
+                                    std::int64_t j) const {
+    if (parameter == nullptr) return splat<N>(otherwise);
+    parameter += row % view.groups * (view.channels / view.groups);
+    if (view.inner == 1) return as_pack<A>(load<N>(parameter + j));
+    Pack<A, N> pack;
+    for (int k = 0; k < N; ++k)
+      pack[k] = k == 0 || view.inner % N != 0
+                    ? static_cast<A>(parameter[quotient(j + k, view.inner)])
+                    : pack[0];
+    return pack;
   }
 };
 
@@ -33,28 +46,31 @@ __global__ void norm_kernel(Rows<T> in, double epsilon, T* y, Accumulate<T>* inv
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
   for_rows(group, in.rows, [&](std::int64_t row, bool there) {
-    const T* x = in.x + row * in.terms;
+    constexpr int kMost = kPack<T>;
+    const auto x = [&]<int N>(std::int64_t j) { return in.template read<N>(in.x, row, j); };
     const std::int64_t count = there ? in.terms : 0;
     const auto terms = static_cast<double>(in.terms);
     A mean = 0;
-    if (in.has_mean)
-      mean = static_cast<A>(group.sum(count, [&](std::int64_t j) { return static_cast<A>(x[j]); }) /
-                            terms);
-    const double squares = group.sum(count, [&](std::int64_t j) {
-      const A d = static_cast<A>(x[j]) - mean;
-      return d * d;
+    if (in.has_mean) mean = static_cast<A>(group.sum<kMost>(count, in.packed, x) / terms);
+    const double squares = group.sum<kMost>(count, in.packed, [&]<int N>(std::int64_t j) {
+      Pack<A, N> d = x.template operator()<N>(j);
+      for (int k = 0; k < N; ++k) d[k] = (d[k] - mean) * (d[k] - mean);
+      return d;
     });
     const A inverse = static_cast<A>(1 / std::sqrt(squares / terms + epsilon));
     if (there && group.thread() == 0) {
       if (inverses != nullptr) inverses[row] = inverse;
       if (means != nullptr) means[row] = mean;
     }
-    for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
-      const std::int64_t c = in.channel(row, j);
-      const A normal = (static_cast<A>(x[j]) - mean) * inverse;
-      y[row * in.terms + j] = static_cast<T>(
-          normal * in.scale_of(c) + (in.shift == nullptr ? A(0) : static_cast<A>(in.shift[c])));
-    }
+    group.each<kMost>(count, in.packed, [&]<int N>(std::int64_t j) {
+      const Pack<A, N> from = x.template operator()<N>(j);
+      const Pack<A, N> scale = in.template of_channels<N>(in.scale, 1, row, j);
+      const Pack<A, N> shift = in.template of_channels<N>(in.shift, 0, row, j);
+      Pack<T, N> to;
+      for (int k = 0; k < N; ++k)
+        to[k] = static_cast<T>((from[k] - mean) * inverse * scale[k] + shift[k]);
+      store(y + row * in.terms + j, to);
+    });
   });
 }
 
@@ -65,21 +81,38 @@ __global__ void norm_backward_kernel(Rows<T> in, const T* dy, const Accumulate<T
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
   for_rows(group, in.rows, [&](std::int64_t row, bool there) {
-    const std::int64_t first = row * in.terms, count = there ? in.terms : 0;
+    constexpr int kMost = kPack<T>;
+    const std::int64_t count = there ? in.terms : 0;
     const A mean = in.has_mean ? means[row] : A(0), inverse = inverses[row];
-    const auto gradient = [&](std::int64_t j) {
-      return static_cast<A>(dy[first + j]) * in.scale_of(in.channel(row, j));
+    const auto gradient = [&]<int N>(std::int64_t j) {
+      Pack<A, N> g = in.template read<N>(dy, row, j);
+      const Pack<A, N> scale = in.template of_channels<N>(in.scale, 1, row, j);
+      for (int k = 0; k < N; ++k) g[k] *= scale[k];
+      return g;
     };
-    const auto normal = [&](std::int64_t j) {
-      return (static_cast<A>(in.x[first + j]) - mean) * inverse;
+    const auto normal = [&]<int N>(std::int64_t j) {
+      Pack<A, N> x = in.template read<N>(in.x, row, j);
+      for (int k = 0; k < N; ++k) x[k] = (x[k] - mean) * inverse;
+      return x;
     };
     const auto terms = static_cast<double>(in.terms);
     A of_mean = 0;
-    if (in.has_mean) of_mean = static_cast<A>(group.sum(count, gradient) / terms);
-    const A of_size = static_cast<A>(
-        group.sum(count, [&](std::int64_t j) { return gradient(j) * normal(j); }) / terms);
-    for (std::int64_t j = group.thread(); j < count; j += group.threads())
-      dx[first + j] = static_cast<T>(((gradient(j) - of_mean) - normal(j) * of_size) * inverse);
+    if (in.has_mean) of_mean = static_cast<A>(group.sum<kMost>(count, in.packed, gradient) / terms);
+    const auto product = [&]<int N>(std::int64_t j) {
+      Pack<A, N> g = gradient.template operator()<N>(j);
+      const Pack<A, N> x = normal.template operator()<N>(j);
+      for (int k = 0; k < N; ++k) g[k] *= x[k];
+      return g;
+    };
+    const A of_size = static_cast<A>(group.sum<kMost>(count, in.packed, product) / terms);
+    group.each<kMost>(count, in.packed, [&]<int N>(std::int64_t j) {
+      const Pack<A, N> g = gradient.template operator()<N>(j);
+      const Pack<A, N> x = normal.template operator()<N>(j);
+      Pack<T, N> to;
+      for (int k = 0; k < N; ++k)
+        to[k] = static_cast<T>(((g[k] - of_mean) - x[k] * of_size) * inverse);
+      store(dx + row * in.terms + j, to);
+    });
   });
 }
 
@@ -101,18 +134,19 @@ Status norm(const KernelContext& context) {
   if (rows == 0) return {};
   return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
     using A = Accumulate<T>;
-    const Rows<T> in{view,
-                     rows,
-                     view.terms(),
-                     context.inputs[0].as<const T>(),
-                     attributes.has_scale ? context.inputs[1].as<const T>() : nullptr,
-                     attributes.has_shift ? context.inputs[2].as<const T>() : nullptr,
-                     attributes.has_mean()};
+    T* const y = context.outputs[0].as<T>();
+    Rows<T> in{view,
+               rows,
+               view.terms(),
+               context.inputs[0].as<const T>(),
+               attributes.has_scale ? context.inputs[1].as<const T>() : nullptr,
+               attributes.has_shift ? context.inputs[2].as<const T>() : nullptr,
+               attributes.has_mean()};
+    in.packed = rows_take_packs<kPack<T>>(in.terms, in.x, y, in.scale, in.shift);
     const int threads = threads_of_row(in.terms);
     return launch(stream_of(context), norm_kernel<T>, blocks_for(rows, rows_of_block(threads)),
-                  kRowThreads, in, attributes.epsilon, context.outputs[0].as<T>(),
-                  context.outputs[1].as<A>(), in.has_mean ? context.outputs[2].as<A>() : nullptr,
-                  threads);
+                  kRowThreads, in, attributes.epsilon, y, context.outputs[1].as<A>(),
+                  in.has_mean ? context.outputs[2].as<A>() : nullptr, threads);
   });
 }
 
@@ -125,24 +159,24 @@ Status norm_backward(const KernelContext& context) {
     const T* dy = context.inputs[0].as<const T>();
     const A* inverses = context.inputs[2].as<const A>();
     const A* means = attributes.has_mean() ? context.inputs[3].as<const A>() : nullptr;
-    const Rows<T> in{view,
-                     view.statistics(),
-                     view.terms(),
-                     context.inputs[1].as<const T>(),
-                     attributes.has_scale ? context.inputs[4].as<const T>() : nullptr,
-                     nullptr,
-                     attributes.has_mean()};
+    Rows<T> in{view,
+               view.statistics(),
+               view.terms(),
+               context.inputs[1].as<const T>(),
+               attributes.has_scale ? context.inputs[4].as<const T>() : nullptr,
+               nullptr,
+               attributes.has_mean()};
     T *dx = context.outputs[0].as<T>(), *d_scale = context.outputs[1].as<T>(),
       *d_shift = context.outputs[2].as<T>();
     if (d_scale != nullptr || d_shift != nullptr) {  // first: dx may overwrite their inputs
       const NormWorkspace<A> workspace(context.workspace, view, 2, 0);
-      const GradientTerm<T> term{
-          dy, in.x, means, inverses, view.groups, view.per_group(), d_scale != nullptr};
-      const Status sums =
-          sum_channels(stream, view, workspace.partial, term, WriteGradients<T>{d_scale, d_shift});
+      const GradientTerm<T> term{dy, in.x, means, inverses, d_scale != nullptr};
+      const Status sums = sum_channels<T>(stream, view, workspace.partial, term,
+                                          WriteGradients<T>{d_scale, d_shift});
       if (!sums.ok()) return sums;
     }
     if (dx == nullptr || in.rows == 0) return Status{};
+    in.packed = rows_take_packs<kPack<T>>(in.terms, in.x, dy, dx, in.scale);
     const int threads = threads_of_row(in.terms);
     return launch(stream, norm_backward_kernel<T>, blocks_for(in.rows, rows_of_block(threads)),
                   kRowThreads, in, dy, inverses, means, dx, threads);

@@ -12,6 +12,11 @@ struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
 
   __device__ T& operator[](int i) { return elements[i]; }
   __device__ const T& operator[](int i) const { return elements[i]; }
+  template <class From>
+  __device__ Pack& operator+=(const Pack<From, N>& x) {
+    for (int j = 0; j < N; ++j) elements[j] += static_cast<T>(x[j]);
+    return *this;
+  }
 };
 
 // Number of elements of T in 16 bytes.
@@ -45,6 +50,12 @@ __device__ inline Pack<To, N> as_pack(const Pack<From, N>& from) {
 template <int N, class... T>
 __host__ __device__ inline bool takes_packs(const T*... data) {
   return ((reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, N>) == 0) && ...);
+}
+
+// Whether packs can be read in each of some rows that follow each other without gaps.
+template <int N, class... T>
+__host__ __device__ inline bool rows_take_packs(std::int64_t elements, const T*... rows) {
+  return elements % N == 0 && takes_packs<N>(rows...);
 }
 
 }  // namespace ebb::cuda

@@ -20,15 +20,19 @@ __device__ inline A exp_of_difference(A x, A shift) {
   return y > 0 ? y * (1 + lost) : y;
 }
 
+// `packed`: packs of neighbours are read, and `step` is 1.
 template <class T>
 __device__ inline Accumulate<T> largest_score(const Group& group, const T* row, std::int64_t count,
-                                              std::int64_t step = 1) {
+                                              bool packed, std::int64_t step = 1) {
   using A = Accumulate<T>;
   A largest = -std::numeric_limits<A>::infinity();
-  for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
-    const A x = static_cast<A>(row[j * step]);
-    largest = x > largest ? x : largest;
-  }
+  group.each<kPack<T>>(count, packed, [&]<int N>(std::int64_t j) {
+    const Pack<T, N> x = load<N>(row + j * step);
+    for (int k = 0; k < N; ++k) {
+      const A score = static_cast<A>(x[k]);
+      largest = score > largest ? score : largest;
+    }
+  });
   return static_cast<A>(group.max(static_cast<double>(largest)));
 }
 
@@ -36,11 +40,13 @@ __device__ inline Accumulate<T> largest_score(const Group& group, const T* row, 
 // terms.
 template <bool kExact, class T>
 __device__ inline double sum_of_exponentials(const Group& group, const T* row, std::int64_t count,
-                                             Accumulate<T> shift, std::int64_t step = 1) {
-  return group.sum(count, [&](std::int64_t j) {
-    const auto x = static_cast<Accumulate<T>>(row[j * step]);
-    if constexpr (kExact) return exp_of_difference(x, shift);
-    return std::exp(x - shift);
+                                             Accumulate<T> shift, bool packed,
+                                             std::int64_t step = 1) {
+  return group.sum<kPack<T>>(count, packed, [&]<int N>(std::int64_t j) {
+    Pack<Accumulate<T>, N> x = as_pack<Accumulate<T>>(load<N>(row + j * step));
+    for (int k = 0; k < N; ++k)
+      x[k] = kExact ? exp_of_difference(x[k], shift) : std::exp(x[k] - shift);
+    return x;
   });
 }
 

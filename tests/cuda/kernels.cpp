@@ -1,13 +1,21 @@
 // Edge cases of kernels: views that begin at any element, the last element of runs and tiles, and
 // more work than a launch has threads.
+#include <cmath>
+#include <functional>
+
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/index.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/norm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/softmax.h"
 #include "ebb/core/random/random.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
@@ -154,6 +162,49 @@ TEST_CASE("dropout zeroes the same elements wherever what it is applied to begin
     return dropout(x, 0.5, Phase::training).to_vector<float>();
   };
   CHECK(dropped(slice(ones({38}, device), 1)) == dropped(ones({37}, device)));
+}
+
+TEST_CASE("rows have the same results wherever they begin: by packs, or one by one") {
+  const Device device = own_cuda();
+  const auto channels = [](const Tensor& x) { return reshape(x, {2, 3, 8, -1}); };
+  const auto of = [](const Tensor& x, std::int64_t count) {  // begins where x does
+    return slice(reshape(x, {-1}), 0, count);
+  };
+  const std::function<Tensor(const Tensor&)> calls[] = {
+      [](const Tensor& x) { return softmax(x); },
+      [](const Tensor& x) { return log_softmax(x); },
+      [](const Tensor& x) { return softmax_cross_entropy(x, softmax(x)); },
+      [](const Tensor& x) {
+        return softmax_cross_entropy(x, Tensor::from({0, 9, 3, 2, 1, 7}).to(x.device()));
+      },
+      [&](const Tensor& x) { return layer_norm(x, of(x, x.shape()[1]), of(x, x.shape()[1])); },
+      [&](const Tensor& x) { return group_norm(channels(x), 1, of(x, 3), of(x, 3)); }};
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (const std::int64_t columns : {16, 1040})
+      for (const auto& call : calls) {
+        CAPTURE(name(dtype), columns, &call - calls);
+        const auto results = [&](std::int64_t first, const Device& on) {
+          const std::int64_t count = 6 * columns;
+          const Tensor all = Tensor::from(ramp(static_cast<std::size_t>(count)), {count});
+          const Tensor held = cast(concat({slice(all, 0, first), all}), dtype).to(on);
+          const Tensor x = reshape(slice(held, first), {6, columns}).with_grad();
+          const Tensor y = call(x);
+          sum(y * y).backward();
+          return cast(concat({reshape(y, {-1}), reshape(x.grad(), {-1})}), DType::f64)
+              .to_vector<double>();
+        };
+        const std::vector<double> packed = results(0, device), single = results(1, device),
+                                  expected = results(0, Device::cpu());
+        double largest = 0, apart = 0;
+        for (std::size_t i = 0; i < packed.size(); ++i) {
+          largest = std::max(largest, std::abs(expected[i]));
+          apart =
+              std::max({apart, std::abs(packed[i] - single[i]), std::abs(packed[i] - expected[i])});
+        }
+        CHECK(apart <= largest * (dtype == DType::bf16  ? 0x1p-5
+                                  : dtype == DType::f16 ? 0x1p-8
+                                                        : 1e-5));
+      }
 }
 
 TEST_CASE("the gradient of a table of few rows is summed in parts, to the same bits every time") {
