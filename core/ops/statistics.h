@@ -14,8 +14,8 @@ struct VarianceOptions {
 };
 
 // The variance over axes: the mean of squared differences from the mean. In two passes on the CPU,
-// in one on a GPU, by updates in double (Welford, "Note on a method for calculating corrected sums
-// of squares", 1962; Chan, Golub and LeVeque, 1983). NaN over no elements, and over one with a
+// in one on a GPU, by updates in double, some elements at a time (Chan, Golub and LeVeque,
+// "Algorithms for computing the sample variance", 1983). NaN over no elements, and over one with a
 // correction of 1. Throws Error for a correction other than 0 and 1.
 Tensor variance(const Operand& x, const VarianceOptions& options = {});
 // The standard deviation over axes, the square root of variance(). The gradient is 0 where the

@@ -16,8 +16,8 @@ struct Count {
 
   __device__ State none() const { return 0; }
   template <class T>
-  __device__ void add(State& total, T x, std::int64_t) const {
-    total += static_cast<State>(x);
+  __device__ void add(State& total, const T (&x)[kRun<T>], int count, std::int64_t, int) const {
+    for (int k = 0; k < kRun<T>; ++k) total += k < count ? static_cast<State>(x[k]) : 0;
   }
   __device__ void merge(State& total, const State& other) const { total += other; }
   template <class Folded>

@@ -80,7 +80,10 @@ struct FoldWalks {
   }
 };
 
-// A fold of elements one by one: add(State&, T x, i) adds the i-th element of a result.
+// A fold of elements in runs: add(State&, const T (&x)[kRun<T>], count, i, step) adds the first
+// `count` of x, the elements i, i + step, .. of a result.
+template <class T>
+inline constexpr int kRun = sizeof(T) == 8 ? 4 : 8;
 template <class Each, class T, class Index>
 struct FoldEach {
   using State = typename Each::State;
@@ -93,8 +96,17 @@ struct FoldEach {
                           int lanes) const {
     State state = each.none();
     const T* const from = in + walks.kept.offset(result);
-    for (std::int64_t i = begin + lane; i < end; i += lanes)
-      each.add(state, from[walks.reduced.offset(i)], i);
+    for (std::int64_t i = begin + lane; i < end; i += kRun<T> * lanes) {
+      T x[kRun<T>];
+      int count = 0;
+      for (int k = 0; k < kRun<T>; ++k) {
+        const std::int64_t at = i + k * lanes;
+        if (at >= end) continue;
+        x[k] = from[walks.reduced.offset(at)];
+        count = k + 1;
+      }
+      each.add(state, x, count, i, lanes);
+    }
     return state;
   }
   __device__ void merge(State& state, const State& other) const { each.merge(state, other); }

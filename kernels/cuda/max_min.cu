@@ -17,9 +17,13 @@ struct Extreme {
   bool smallest;
 
   __device__ State none() const { return {0, 0x7FFFFFFFFFFFFFFF}; }
-  __device__ void add(State& first, T x, std::int64_t i) const {
-    const std::uint64_t key = key_of(x, smallest);
-    if (key > first.key || first.position > i) first = {key, i};
+  __device__ void add(State& first, const T (&x)[kRun<T>], int count, std::int64_t i,
+                      int step) const {
+    for (int k = 0; k < kRun<T>; ++k, i += step) {
+      if (k >= count) continue;
+      const std::uint64_t key = key_of(x[k], smallest);
+      if (key > first.key || first.position > i) first = {key, i};
+    }
   }
   __device__ void merge(State& first, const State& other) const {
     if (other.key > first.key || (other.key == first.key && other.position < first.position))

@@ -24,31 +24,10 @@ struct Statistic {
     return {kind == Kind::logsumexp ? -std::numeric_limits<double>::infinity() : 0.0, 0, 0};
   }
 
-  __device__ void add(State& state, T element, std::int64_t) const {
-    const auto x = static_cast<Accumulate<T>>(element);
-    if (kind == Kind::norm1) {
-      state.sum += static_cast<double>(std::abs(x));
-    } else if (kind == Kind::product) {
-      state.sum *= static_cast<double>(x);
-    } else if (kind == Kind::norm2) {
-      state.sum += static_cast<double>(x) * static_cast<double>(x);
-    } else if (kind == Kind::logsumexp) {
-      const double value = static_cast<double>(x);
-      if (value > state.center) {
-        state.sum = state.sum * std::exp(state.center - value) + 1;
-        state.center = value;
-      } else {  // equal infinities have no difference
-        state.sum +=
-            value == state.center
-                ? 1.0
-                : static_cast<double>(std::exp(static_cast<Accumulate<T>>(value - state.center)));
-      }
-    } else {
-      state.count += 1;
-      const double difference = static_cast<double>(x) - state.center;
-      state.center += difference / state.count;
-      state.sum += difference * (static_cast<double>(x) - state.center);
-    }
+  __device__ void add(State& state, const T (&x)[kRun<T>], int count, std::int64_t, int) const {
+    if (is_variance()) return add_distances(state, x, count);
+    for (int k = 0; k < kRun<T>; ++k)
+      if (k < count) add(state, static_cast<Accumulate<T>>(x[k]));
   }
 
   __device__ void merge(State& state, const State& other) const {
@@ -83,6 +62,46 @@ struct Statistic {
     if (state.count == 0) return std::numeric_limits<double>::quiet_NaN();
     const double variance = state.sum / (state.count - correction);
     return kind == Kind::variance ? variance : std::sqrt(variance);
+  }
+
+ private:
+  __device__ bool is_variance() const {
+    return kind == Kind::variance || kind == Kind::standard_deviation;
+  }
+  // Distances from the mean so far, or from the first element, move the mean: one division for all.
+  __device__ void add_distances(State& state, const T (&x)[kRun<T>], int count) const {
+    const double before = state.count;
+    if (before == 0) state.center = convert<double>(x[0]);
+    double distances[kRun<T>], sum = 0;
+    for (int k = 0; k < kRun<T>; ++k) {
+      distances[k] = k < count ? convert<double>(x[k]) - state.center : 0;
+      sum += distances[k];
+    }
+    state.count += count;
+    const double move = sum / state.count;
+    state.center += move;
+    double squares = before * move * move;
+    for (int k = 0; k < kRun<T>; ++k)
+      if (k < count) squares += (distances[k] - move) * (distances[k] - move);
+    state.sum += squares;
+  }
+  __device__ void add(State& state, Accumulate<T> x) const {
+    const auto value = static_cast<double>(x);
+    if (kind == Kind::norm1) {
+      state.sum += std::abs(value);
+    } else if (kind == Kind::product) {
+      state.sum *= value;
+    } else if (kind == Kind::norm2) {
+      state.sum += value * value;
+    } else if (value > state.center) {
+      state.sum = state.sum * std::exp(state.center - value) + 1;
+      state.center = value;
+    } else {  // equal infinities have no difference
+      state.sum +=
+          value == state.center
+              ? 1.0
+              : static_cast<double>(std::exp(static_cast<Accumulate<T>>(value - state.center)));
+    }
   }
 };
 
