@@ -140,7 +140,8 @@ Tensor GraphState::draw(CallSite site) {
     random_state_node_ = variable.impl()->node;
   }
   const Tensor state = detail::make_symbolic(spec, Ref<Recorder>(this), random_state_node_, 0);
-  return apply_one(draw_op, {state}, DrawAttributes{nodes_.size()}, site);
+  return apply_one(draw_op, {state}, DrawAttributes{static_cast<std::int64_t>(nodes_.size())},
+                   site);
 }
 
 Tensor GraphState::capture(const Tensor& concrete, const char* what, CallSite site) {
@@ -211,10 +212,19 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   for (const Input& input : inputs)
     sources.push_back(input.tensor->is_symbolic() ? detail::source_of(*input.tensor)
                                                   : captured_source(*input.tensor, op.name, site));
+  Attributes told = attributes;
+  if (&op == &dropout_op && sources[1].producer->op == &draw_op) {
+    // Its kernel makes the draw itself: one launch less.
+    const Ref<Node> draw = sources[1].producer;
+    auto random = told.get<RandomAttributes>();
+    random.draw = draw->attributes.get<DrawAttributes>();
+    told = random;
+    sources[1] = draw->inputs[0];
+  }
   const bool pinned = op.view && inputs[0].tensor->impl()->version != TensorImpl::kNewest &&
                       inputs[0].tensor->is_symbolic();
 
-  Ref<Node> node = new_node(op, attributes, site);
+  Ref<Node> node = new_node(op, told, site);
   node->category = detail::tape_mode().category;
   node->region = region_;
   node->has_history = detail::tape_mode().records;

@@ -6,10 +6,21 @@ namespace ebb {
 
 // A draw is named by an i64[2] tensor {key, counter}; element i takes word i % 4 of
 // Philox::draw(key, counter, i / 4), so a draw can be repeated anywhere (philox.h).
+// In a graph it is a session's random state {key, run count} and the number of a node.
+struct DrawAttributes {
+  std::int64_t node = -1;  // below 2^32; -1: the second number is the counter
+
+  constexpr std::uint64_t counter(std::int64_t second) const noexcept {
+    const auto number = static_cast<std::uint64_t>(second);
+    return node < 0 ? number : number << 32 | static_cast<std::uint64_t>(node);
+  }
+};
+
 struct RandomAttributes {
   double a = 0;  // uniform: low; normal: mean; bernoulli: probability of a one, dropout: of a zero
   double b = 1;  // uniform: high, both numbers of the dtype; normal: standard deviation
-  std::int64_t first = 0;  // dropout: x is the draw's elements from this one on
+  std::int64_t first = 0;    // dropout: x is the draw's elements from this one on
+  DrawAttributes draw = {};  // dropout: in a graph its launch makes the draw too
 };
 
 // The integers of randint: `count` from `low` on, at most 2^32 of them.
@@ -22,11 +33,6 @@ struct RandintAttributes {
   static constexpr T of(std::int64_t low, std::uint64_t count, std::uint32_t word) noexcept {
     return static_cast<T>(low + static_cast<std::int64_t>(word * count >> 32));
   }
-};
-
-// The number of a random node in its graph.
-struct DrawAttributes {
-  std::uint64_t node = 0;  // below 2^32
 };
 
 // The largest number of 16 bits below `bound`. It keeps uniform draws, once rounded, below the open

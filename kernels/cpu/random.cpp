@@ -119,17 +119,17 @@ Status randint(const KernelContext& context) {
 }
 
 Status dropout(const KernelContext& context) {
-  const double probability = context.attribute<RandomAttributes>().a;
-  const std::int64_t first = context.attribute<RandomAttributes>().first;
+  const auto& told = context.attribute<RandomAttributes>();
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
-  const auto* name = context.inputs[1].as<const std::uint64_t>();
+  const auto* draw = context.inputs[1].as<const std::int64_t>();
+  const std::uint64_t name[] = {static_cast<std::uint64_t>(draw[0]), told.draw.counter(draw[1])};
   return for_floating(out.spec.dtype, [&]<class T>(T) {
     const T* from = x.as<const T>();
     T* to = out.as<T>();
-    for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+    for_pieces(out.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
       for_computed(from, to, begin, end,
-                   [=](auto* in, auto* result, std::int64_t i, std::int64_t n) {
-                     drop(in, result, n, probability, name, first + i);
+                   [&](auto* in, auto* result, std::int64_t i, std::int64_t n) {
+                     drop(in, result, n, told.a, name, told.first + i);
                    });
     });
   });

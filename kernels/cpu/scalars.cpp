@@ -19,10 +19,9 @@ Status store(const KernelContext& context, std::int64_t value) noexcept {
 
 Status draw(const KernelContext& context) {
   const auto* state = context.inputs[0].as<const std::int64_t>();
-  const auto run = static_cast<std::uint64_t>(state[1]);
   auto* out = context.outputs[0].as<std::int64_t>();
   out[0] = state[0];
-  out[1] = static_cast<std::int64_t>((run << 32) | context.attribute<DrawAttributes>().node);
+  out[1] = static_cast<std::int64_t>(context.attribute<DrawAttributes>().counter(state[1]));
   return {};
 }
 

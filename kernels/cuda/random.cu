@@ -112,22 +112,21 @@ struct Dropout {
   const T* in;
   T* out;
   const std::int64_t* draw;
-  std::int64_t first;  // where N is 4, a multiple of 4
-  double probability;
+  RandomAttributes told;  // where N is 4, its first is a multiple of 4
   Accumulate<T> kept;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const std::int64_t element = first + i;
+    const std::int64_t element = told.first + i;
     const Philox::Words words =
-        Philox::draw(static_cast<std::uint64_t>(draw[0]), static_cast<std::uint64_t>(draw[1]),
+        Philox::draw(static_cast<std::uint64_t>(draw[0]), told.draw.counter(draw[1]),
                      static_cast<std::uint64_t>(element) / 4);
     Pack<T, N> x = load<N>(in + i);
     for (int j = 0; j < 4; ++j) {
       const int k = N == 4 ? j : 0;
       if (N == 1 && j != element % 4) continue;
       const float unit = unit_interval(words[static_cast<std::size_t>(j)]);
-      x[k] = static_cast<double>(unit) >= probability
+      x[k] = static_cast<double>(unit) >= told.a
                  ? static_cast<T>(static_cast<Accumulate<T>>(x[k]) / kept)
                  : T(0);
     }
@@ -170,7 +169,7 @@ Status dropout(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   return for_floating(out.spec.dtype, [&]<class T>(T) {
     const Dropout<T> body{in.as<const T>(), out.as<T>(), context.inputs[1].as<const std::int64_t>(),
-                          told.first,       told.a,      static_cast<Accumulate<T>>(1 - told.a)};
+                          told, static_cast<Accumulate<T>>(1 - told.a)};
     return for_each<4>(stream_of(context), body, out.elements(),
                        told.first % 4 == 0 && takes_packs<4>(body.in, body.out));
   });

@@ -8,10 +8,9 @@
 namespace ebb::cuda {
 namespace {
 
-__global__ void draw_kernel(const std::int64_t* state, std::int64_t* out, std::uint64_t node) {
-  const auto run = static_cast<std::uint64_t>(state[1]);
+__global__ void draw_kernel(const std::int64_t* state, std::int64_t* out, DrawAttributes draw) {
   out[0] = state[0];
-  out[1] = static_cast<std::int64_t>(run << 32 | node);
+  out[1] = static_cast<std::int64_t>(draw.counter(state[1]));
 }
 
 __global__ void next_run_kernel(std::int64_t* state) { ++state[1]; }
@@ -33,7 +32,7 @@ Status store(const KernelContext& context, std::int64_t value) noexcept {
 
 Status draw(const KernelContext& context) {
   return launch(stream_of(context), draw_kernel, 1, 1, context.inputs[0].as<const std::int64_t>(),
-                context.outputs[0].as<std::int64_t>(), context.attribute<DrawAttributes>().node);
+                context.outputs[0].as<std::int64_t>(), context.attribute<DrawAttributes>());
 }
 
 Status next_run(const KernelContext& context) {

@@ -147,20 +147,6 @@ __global__ void reads_unwritten(float* y) {
   values[threadIdx.x] = 1;
   y[blockIdx.x * blockDim.x + threadIdx.x] = before;
 }
-// Sums of 64 numbers and their neighbours, again and again, without one of two barriers.
-template <int kWithout, int kBlocks>
-__global__ void neighbours(float* y, int rounds) {
-  __shared__ float values[64];
-  const unsigned at = threadIdx.x, next = (at + 1) % 64;
-  float* const own = y + (kBlocks == 1 ? 0 : 64 * blockIdx.x);
-  for (int i = 0; i < rounds; ++i) {
-    values[at] = own[at];
-    if (kWithout != 0) __syncthreads();
-    own[at] = values[at] + values[next];
-    if (kWithout != 1) __syncthreads();
-  }
-}
-__global__ void all_write(float* y) { *y = 1; }
 __global__ void writes_at(float* y, long at) { y[at] = 1; }
 struct Hidden {
   float* const* pointer;
@@ -230,6 +216,21 @@ TEST_CASE("Mistakes in a kernel lose the device and are named") {
 }
 
 #if defined(__SANITIZE_THREAD__)
+// Sums of 64 numbers and their neighbours, again and again, without one of two barriers.
+template <int kWithout, int kBlocks>
+__global__ void neighbours(float* y, int rounds) {
+  __shared__ float values[64];
+  const unsigned at = threadIdx.x, next = (at + 1) % 64;
+  float* const own = y + (kBlocks == 1 ? 0 : 64 * blockIdx.x);
+  for (int i = 0; i < rounds; ++i) {
+    values[at] = own[at];
+    if (kWithout != 0) __syncthreads();
+    own[at] = values[at] + values[next];
+    if (kWithout != 1) __syncthreads();
+  }
+}
+__global__ void all_write(float* y) { *y = 1; }
+
 TEST_CASE("Threads that no barrier orders race, also where the numbers come right") {
   const FreshDevice fresh;
   const TestStream stream;

@@ -98,6 +98,19 @@ TEST_CASE("the runs of a graph repeat no eager draw of the same seed") {
   CHECK(std::adjacent_find(masks.begin(), masks.end()) == masks.end());
 }
 
+TEST_CASE(
+    "a graph's dropout draws by the session's key, the run and the number of its draw's node") {
+  const Dropping graph;
+  Session session(graph.graph, {.seed = Seed{4}});
+  const auto key = static_cast<std::int64_t>(detail::session_key(Seed{4}));
+  for (std::int64_t run = 0; run < 3; ++run) {
+    const Tensor draw = Tensor::from({key, run << 32 | 3});  // after x, w and the random state
+    const Tensor ones = Tensor::full({16, 8}, 1);
+    CHECK(graph.mask(session) ==
+          kept(apply_one(dropout_op, {ones, draw}, RandomAttributes{.a = 0.5}, {})));
+  }
+}
+
 TEST_CASE("sessions of one graph draw apart unless they are given one seed") {
   const Dropping training;
   Session one(training.graph), two(training.graph);
