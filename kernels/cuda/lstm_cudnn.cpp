@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "ebb/allocator/error.h"
@@ -13,22 +14,25 @@
 namespace ebb::cuda {
 namespace {
 
-// cuDNN's layers: the first, and one description for all above it, which are alike.
-class Layers {
+// cuDNN's calls: the first, and one description for all above it, which are alike.
+class Calls {
  public:
-  explicit Layers(const RecurrentSizes& size) : first_(size, size.in), other_(size, size.hidden) {}
+  explicit Calls(const RecurrentSizes& size) : first_(size, 0), other_(size, 1) {}
 
   bool describe(cudnnHandle_t handle, const RecurrentSizes& size, bool keep) {
     const auto mode = keep ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    return first_.describe(handle, mode, CudnnLayerBytes(size, 0, keep)) &&
-           (size.layers == 1 || other_.describe(handle, mode, CudnnLayerBytes(size, 1, keep)));
+    return first_.describe(handle, mode, CudnnCallBytes(size, 0, keep)) &&
+           (cudnn_calls(size) == 1 || other_.describe(handle, mode, CudnnCallBytes(size, 1, keep)));
   }
-  const CudnnLayer& operator[](std::int64_t layer) const noexcept {
-    return layer == 0 ? first_ : other_;
+  const CudnnLayers& operator[](std::int64_t call) const noexcept {
+    return call == 0 ? first_ : other_;
+  }
+  std::size_t bytes() const noexcept {
+    return sizeof(*this) + first_.weights().size_bytes() + other_.weights().size_bytes();
   }
 
  private:
-  CudnnLayer first_, other_;
+  CudnnLayers first_, other_;
 };
 
 // to[inner, outer, width] = from[outer, inner, width].
@@ -54,46 +58,51 @@ Status from_time_major(const RecurrentCall<T>& of, const T* from, T* to,
   return swap_axes(stream_of(of.context), from, to, of.size.time, of.size.batch, width);
 }
 
-// Packs a layer's W [in, 4 hidden], R [hidden, 4 hidden], b [4 hidden]; the second biases become
-// zeros.
+// Packs W [in, 4 hidden], R [hidden, 4 hidden], b [4 hidden] of a call's layers, from `layer` on;
+// the second biases become zeros.
 template <class T>
-Status pack_weights(const RecurrentCall<T>& of, std::int64_t layer, const CudnnWeights& at,
+Status pack_weights(const RecurrentCall<T>& of, std::int64_t layer, const CudnnLayers& as,
                     std::byte* space) noexcept {
   const RecurrentSizes& size = of.size;
   const std::size_t bias_bytes = static_cast<std::size_t>(size.gates()) * sizeof(T);
   T* const packed = reinterpret_cast<T*>(space);
-  EBB_TRY(swap_axes(stream_of(of.context), of.in(of.at.w(layer)), packed + at.w, size.input(layer),
-                    size.gates(), 1));
-  EBB_TRY(swap_axes(stream_of(of.context), of.in(of.at.r(layer)), packed + at.r, size.hidden,
-                    size.gates(), 1));
-  EBB_TRY(copy(stream_of(of.context), packed + at.b, of.in(of.at.b(layer)), bias_bytes));
-  return clear(stream_of(of.context), packed + at.second_b, bias_bytes);
+  const cudaStream_t stream = stream_of(of.context);
+  for (const CudnnWeights& at : as.weights()) {
+    EBB_TRY(swap_axes(stream, of.in(of.at.w(layer)), packed + at.w, size.input(layer), size.gates(),
+                      1));
+    EBB_TRY(swap_axes(stream, of.in(of.at.r(layer)), packed + at.r, size.hidden, size.gates(), 1));
+    EBB_TRY(copy(stream, packed + at.b, of.in(of.at.b(layer)), bias_bytes));
+    EBB_TRY(clear(stream, packed + at.second_b, bias_bytes));
+    ++layer;
+  }
+  return {};
 }
 
 template <class T>
-Status run_forward(const KernelContext& context, const Layers& layers,
+Status run_forward(const KernelContext& context, const Calls& calls,
                    cudnnHandle_t handle) noexcept {
   const RecurrentCall<T> of(context);
   const RecurrentSizes& size = of.size;
   const bool keep = context.outputs[3].data != nullptr;
   const CudnnReserve<T> reserve(size, context.outputs[3].data);
   const CudnnForwardSpace<T> space(size, keep, context.workspace);
-  const auto hidden = [&](std::int64_t layer) {
-    return size.is_last(layer) ? space.y : keep ? reserve.hidden(layer) : space.hidden[layer % 2];
+  const std::int64_t count = cudnn_calls(size);
+  const auto hidden = [&](std::int64_t call) {
+    return call + 1 == count ? space.y : keep ? reserve.hidden(call) : space.hidden[call % 2];
   };
   EBB_TRY(to_time_major(of, of.in(0), space.x, size.in));
   const T* x = space.x;
-  for (std::int64_t layer = 0; layer < size.layers; ++layer) {
-    if (size.drops(layer)) {
-      T* const dropped = keep ? space.hidden[0] : hidden(layer - 1);
-      EBB_TRY(drop_layer(of, x, dropped, layer, true));
+  for (std::int64_t call = 0; call < count; ++call) {
+    if (call > 0) {
+      T* const dropped = keep ? space.hidden[0] : hidden(call - 1);
+      EBB_TRY(drop_layer(of, x, dropped, call, true));
       x = dropped;
     }
-    EBB_TRY(pack_weights(of, layer, layers[layer].weights(), space.weights));
-    EBB_TRY(layers[layer].forward(handle, x, hidden(layer), of.h0(layer), of.last(1, layer),
-                                  of.c0(layer), of.last(2, layer), space.weights, space.work,
-                                  keep ? reserve.of(layer) : nullptr));
-    x = hidden(layer);
+    EBB_TRY(pack_weights(of, call, calls[call], space.weights));
+    EBB_TRY(calls[call].forward(handle, x, hidden(call), of.h0(call), of.last(1, call), of.c0(call),
+                                of.last(2, call), space.weights, space.work,
+                                keep ? reserve.of(call) : nullptr));
+    x = hidden(call);
   }
   T* const sequence = context.outputs[0].as<T>();
   return sequence == nullptr ? Status{} : from_time_major(of, space.y, sequence, size.hidden);
@@ -102,9 +111,9 @@ Status run_forward(const KernelContext& context, const Layers& layers,
 template <class T>
 class Backward {
  public:
-  Backward(const KernelContext& context, const Layers& layers, cudnnHandle_t handle) noexcept
+  Backward(const KernelContext& context, const Calls& calls, cudnnHandle_t handle) noexcept
       : of_(context),
-        layers_(layers),
+        calls_(calls),
         handle_(handle),
         reserve_(of_.size, context.inputs[kRecurrentBackwardReserve].data),
         space_(of_.size, context.destroys(kRecurrentBackwardReserve), context.workspace) {}
@@ -112,78 +121,83 @@ class Backward {
   Status run() const noexcept {
     const RecurrentSizes& size = of_.size;
     EBB_TRY(to_time_major<T>(of_, of_.sequence, space_.y, size.hidden));
-    T* const dy = d_output(size.layers - 1);
+    const std::int64_t last = cudnn_calls(size) - 1;
+    T* const dy = d_output(last);
     if (of_.d_sequence == nullptr) {
       EBB_TRY(
           clear(stream_of(of_.context), dy, static_cast<std::size_t>(size.steps()) * sizeof(T)));
     } else {
       EBB_TRY(to_time_major<T>(of_, of_.d_sequence, dy, size.hidden));
     }
-    const std::int64_t lowest = of_.lowest_layer();
-    for (std::int64_t layer = size.layers - 1; layer >= lowest; --layer) EBB_TRY(run_layer(layer));
+    const std::int64_t lowest = std::min(of_.lowest_layer(), last);
+    for (std::int64_t call = last; call >= lowest; --call) EBB_TRY(run_call(call));
     T* const dx = of_.gradient(0);
     return dx == nullptr ? Status{} : from_time_major<T>(of_, space_.dx, dx, size.in);
   }
 
  private:
-  // The gradient of a layer's output, which is the gradient of the next layer's input.
-  T* d_output(std::int64_t layer) const noexcept {
-    return layer < 0 ? space_.dx : space_.d_hidden[layer % 2];
+  // The gradient of a call's output, which is the gradient of the next call's input.
+  T* d_output(std::int64_t call) const noexcept {
+    return call < 0 ? space_.dx : space_.d_hidden[call % 2];
   }
-  T* output(std::int64_t layer) const noexcept {
-    return of_.size.is_last(layer) ? space_.y : reserve_.hidden(layer);
+  T* output(std::int64_t call) const noexcept {
+    return call + 1 == cudnn_calls(of_.size) ? space_.y : reserve_.hidden(call);
   }
 
-  Status run_layer(std::int64_t layer) const noexcept {
-    const RecurrentSizes& size = of_.size;
-    const CudnnLayer& as = layers_[layer];
-    EBB_TRY(pack_weights<T>(of_, layer, as.weights(), space_.weights));
-    std::byte* reserve = reserve_.of(layer);
+  Status run_call(std::int64_t call) const noexcept {
+    const CudnnLayers& as = calls_[call];
+    EBB_TRY(pack_weights<T>(of_, call, as, space_.weights));
+    std::byte* reserve = reserve_.of(call);
     if (space_.reserve != nullptr) {
       EBB_TRY(copy(stream_of(of_.context), space_.reserve, reserve,
-                   CudnnLayerBytes(size, layer, true).reserve));
+                   CudnnCallBytes(of_.size, call, true).reserve));
       reserve = space_.reserve;
     }
-    T* const dx = d_output(layer - 1);
-    EBB_TRY(as.backward_data(handle_, output(layer), d_output(layer), dx, of_.h0(layer),
-                             of_.of_layer(of_.d_hidden, layer),
-                             of_.state_gradient(of_.at.h0, layer), of_.c0(layer),
-                             of_.of_layer(of_.d_cell, layer), of_.state_gradient(of_.at.c0, layer),
-                             space_.weights, space_.work, reserve));
-    if (size.drops(layer)) EBB_TRY(drop_layer(of_, dx, dx, layer, true));
-    return weight_gradients(layer, reserve);
+    T* const dx = d_output(call - 1);
+    EBB_TRY(as.backward_data(
+        handle_, output(call), d_output(call), dx, of_.h0(call), of_.of_layer(of_.d_hidden, call),
+        of_.state_gradient(of_.at.h0, call), of_.c0(call), of_.of_layer(of_.d_cell, call),
+        of_.state_gradient(of_.at.c0, call), space_.weights, space_.work, reserve));
+    if (call > 0) EBB_TRY(drop_layer(of_, dx, dx, call, true));
+    return weight_gradients(call, reserve);
   }
 
-  Status weight_gradients(std::int64_t layer, std::byte* reserve) const noexcept {
+  Status weight_gradients(std::int64_t call, std::byte* reserve) const noexcept {
     const RecurrentSizes& size = of_.size;
-    const CudnnLayer& as = layers_[layer];
-    T *const dw = of_.gradient(of_.at.w(layer)), *const dr = of_.gradient(of_.at.r(layer)),
-             *const db = of_.gradient(of_.at.b(layer));
-    if (dw == nullptr && dr == nullptr && db == nullptr) return {};
-    const T* x = space_.x;
-    if (layer == 0) {
+    const CudnnLayers& as = calls_[call];
+    const cudaStream_t stream = stream_of(of_.context);
+    const auto wants = [&](std::int64_t layer) {
+      return of_.gradient(of_.at.w(layer)) || of_.gradient(of_.at.r(layer)) ||
+             of_.gradient(of_.at.b(layer));
+    };
+    const std::int64_t end = call + static_cast<std::int64_t>(as.weights().size());
+    std::int64_t first = call;
+    while (first < end && !wants(first)) ++first;
+    if (first == end) return {};
+    if (call == 0) {
       EBB_TRY(to_time_major<T>(of_, of_.in(0), space_.x, size.in));
-    } else if (size.drops(layer)) {
-      EBB_TRY(drop_layer(of_, output(layer - 1), space_.x, layer, true));
     } else {
-      x = output(layer - 1);
+      EBB_TRY(drop_layer(of_, output(call - 1), space_.x, call, true));
     }
-    EBB_TRY(clear(stream_of(of_.context), space_.d_weights, as.weight_bytes()));
-    EBB_TRY(as.backward_weights(handle_, x, of_.h0(layer), output(layer), space_.d_weights,
+    EBB_TRY(clear(stream, space_.d_weights, as.weight_bytes()));
+    EBB_TRY(as.backward_weights(handle_, space_.x, of_.h0(call), output(call), space_.d_weights,
                                 space_.work, reserve));
-    const CudnnWeights& at = as.weights();
     const T* const packed = reinterpret_cast<const T*>(space_.d_weights);
-    if (dw != nullptr)
-      EBB_TRY(
-          swap_axes(stream_of(of_.context), packed + at.w, dw, size.gates(), size.input(layer), 1));
-    if (dr != nullptr)
-      EBB_TRY(swap_axes(stream_of(of_.context), packed + at.r, dr, size.gates(), size.hidden, 1));
-    return copy(stream_of(of_.context), db, packed + at.b,
-                static_cast<std::size_t>(size.gates()) * sizeof(T));
+    for (std::int64_t layer = call; const CudnnWeights& at : as.weights()) {
+      T *const dw = of_.gradient(of_.at.w(layer)), *const dr = of_.gradient(of_.at.r(layer));
+      if (dw != nullptr)
+        EBB_TRY(swap_axes(stream, packed + at.w, dw, size.gates(), size.input(layer), 1));
+      if (dr != nullptr)
+        EBB_TRY(swap_axes(stream, packed + at.r, dr, size.gates(), size.hidden, 1));
+      EBB_TRY(copy(stream, of_.gradient(of_.at.b(layer)), packed + at.b,
+                   static_cast<std::size_t>(size.gates()) * sizeof(T)));
+      ++layer;
+    }
+    return {};
   }
 
   const RecurrentBackwardCall<T> of_;
-  const Layers& layers_;
+  const Calls& calls_;
   const cudnnHandle_t handle_;
   const CudnnReserve<T> reserve_;
   const CudnnBackwardSpace<T> space_;
@@ -191,26 +205,30 @@ class Backward {
 
 class CudnnLstm final : public RecurrentForm {
  public:
-  CudnnLstm(const RecurrentSizes& size, bool backward) : layers_(size), is_backward_(backward) {}
+  CudnnLstm(const RecurrentSizes& size, bool backward) : calls_(size), is_backward_(backward) {}
   bool describe(cudnnHandle_t handle, const RecurrentSizes& size, bool keep) {
-    return layers_.describe(handle, size, keep);
+    return calls_.describe(handle, size, keep);
   }
 
-  std::size_t bytes() const noexcept override { return sizeof(*this); }
-  const char* way() const noexcept override { return "by cuDNN"; }
+  std::size_t bytes() const noexcept override {
+    return sizeof(*this) - sizeof(calls_) + calls_.bytes();
+  }
+  const char* way() const noexcept override {
+    return calls_[0].is_persistent() ? "by cuDNN, persistent" : "by cuDNN";
+  }
   Status run(const KernelContext& context) const noexcept override {
     const char* problem = nullptr;
     const cudnnHandle_t handle = cuda_stream(context.stream).cudnn(problem);
     if (handle == nullptr) return Status::refuse(problem);
     const DType dtype = context.inputs.back().spec.dtype;
     return for_floating(dtype, [&]<class T>(T) {
-      return is_backward_ ? Backward<T>(context, layers_, handle).run()
-                          : run_forward<T>(context, layers_, handle);
+      return is_backward_ ? Backward<T>(context, calls_, handle).run()
+                          : run_forward<T>(context, calls_, handle);
     });
   }
 
  private:
-  Layers layers_;
+  Calls calls_;
   const bool is_backward_;
 };
 

@@ -1,5 +1,8 @@
-// cuDNN's description of one LSTM layer.
+// cuDNN's description of the LSTM layers of one call.
 #pragma once
+#include <span>
+#include <vector>
+
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 
@@ -42,18 +45,23 @@ struct CudnnWeights {
   std::int64_t w = 0, r = 0, b = 0, second_b = 0;
 };
 
-// One layer by itself, so that dropout between layers is ebb's own.
-class CudnnLayer {
+class CudnnLayers {
  public:
-  CudnnLayer(const RecurrentSizes& size, std::int64_t in) : size_(size), in_(in) {}
+  CudnnLayers(const RecurrentSizes& size, std::int64_t call)
+      : size_(size),
+        in_(size.input(call)),
+        weights_(static_cast<std::size_t>(size.layers / cudnn_calls(size))) {}
 
-  // Whether cuDNN supports the layer, with no more memory than allowed.
-  bool describe(cudnnHandle_t handle, cudnnForwardMode_t mode, const CudnnLayerBytes& allowed);
+  // Whether cuDNN supports the layers, with no more memory than allowed.
+  bool describe(cudnnHandle_t handle, cudnnForwardMode_t mode, const CudnnCallBytes& allowed);
 
-  const CudnnWeights& weights() const noexcept { return weights_; }
+  // Places of each layer's weights.
+  std::span<const CudnnWeights> weights() const noexcept { return weights_; }
   std::size_t weight_bytes() const noexcept { return needs_.weights; }
   // Bytes that cuDNN asked for in describe(), whether within the bounds or not.
-  const CudnnLayerBytes& needs() const noexcept { return needs_; }
+  const CudnnCallBytes& needs() const noexcept { return needs_; }
+  // Whether one kernel makes all steps of a layer.
+  bool is_persistent() const noexcept { return is_persistent_; }
 
   // Arrays are time-major. A null input state counts as zeros, a null output state is not wanted.
   Status forward(cudnnHandle_t handle, const void* x, void* y, const void* h0, void* h,
@@ -67,14 +75,17 @@ class CudnnLayer {
                           void* d_weights, void* work, void* reserve) const noexcept;
 
  private:
-  bool describe_shapes(cudnnHandle_t handle);
-  bool find_weights(cudnnHandle_t handle) noexcept;
+  bool describe_shapes(cudnnHandle_t handle, cudnnRNNAlgo_t algorithm);
+  bool fits(cudnnHandle_t handle, cudnnRNNAlgo_t algorithm, const CudnnCallBytes& allowed);
+  bool find_weights(cudnnHandle_t handle, int layer) noexcept;
+  int layers() const noexcept { return static_cast<int>(weights_.size()); }
 
   const RecurrentSizes size_;
   const std::int64_t in_;
   cudnnForwardMode_t mode_ = CUDNN_FWD_MODE_INFERENCE;
-  CudnnLayerBytes needs_{size_, 0, false};
-  CudnnWeights weights_;
+  CudnnCallBytes needs_{size_, 0, false};
+  std::vector<CudnnWeights> weights_;
+  bool is_persistent_ = false;
   DropoutDescriptor dropout_;
   RnnDescriptor rnn_;
   RnnDataDescriptor x_, y_;

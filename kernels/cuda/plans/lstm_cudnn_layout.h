@@ -1,4 +1,6 @@
-// Memory layout of an LSTM that cuDNN computes, layer by layer (lstm_cudnn.cpp).
+// Memory layout of an LSTM that cuDNN computes (lstm_cudnn.cpp): all layers in one call, which lets
+// steps of different layers run beside each other, or one a call where ebb's own dropout lies
+// between them.
 //
 // Inside everything is time-major, row t * batch + b, the layout that all of cuDNN's algorithms
 // take. Only cuDNN knows how much memory it needs, and a device's twin has no cuDNN, so the sizes
@@ -11,28 +13,38 @@
 
 namespace ebb::cuda {
 
-// Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward and on any GPU, for this
-// workspace: the matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and
-// 8 MiB. The reserve is 4 gates and a cell for each hidden unit of each step (the same as for LSTMs
-// of four layers years before, by pytorch/pytorch issue 2895). All of it has the elements' own
-// size, also for 16 bits (9.19), in pieces of 16 bytes, plus 256 bytes. Anything above that is
-// spare room.
-struct CudnnLayerBytes {
+// Calls for a stack. A call has the number of its first layer, since it has either one layer or
+// all.
+inline std::int64_t cudnn_calls(const RecurrentSizes& size) noexcept {
+  return size.has_dropout ? size.layers : 1;
+}
+
+// Bounds for one call of L layers. cuDNN 9.19 and 9.26 ask for no more by the standard algorithm,
+// on capabilities from 7.5 to 12.0, forward and backward: of workspace the matrices, for each row
+// of each step 4 gates or the input and two hidden states, for each layer 6 batches of hidden units
+// and 8 MiB; of reserve 6 L - 1 values for each hidden unit of each step. All of it has the
+// elements' own size, in pieces of 16 bytes, plus 256 bytes. The room above that is spare. The
+// persistent algorithm for few hidden units takes as much in 9.26; 9.19 asks for 16 values more for
+// each hidden unit of each step, and is then not taken.
+struct CudnnCallBytes {
   std::size_t weights, workspace, reserve;
 
-  CudnnLayerBytes(const RecurrentSizes& size, std::int64_t layer, bool keep) noexcept {
+  CudnnCallBytes(const RecurrentSizes& size, std::int64_t call, bool keep) noexcept {
     const auto bytes = [&](std::int64_t elements) {
       return static_cast<std::size_t>(elements) * size_of(size.dtype);
     };
-    weights = bytes(size.gates() * (size.input(layer) + size.hidden + 2));
+    const std::int64_t layers = size.layers / cudnn_calls(size), in = size.input(call);
+    weights = bytes(size.gates() * (in - size.hidden + layers * 2 * (size.hidden + 1)));
     constexpr std::size_t kFixed = std::size_t{8} << 20, kRoom = 16 << 10;
-    workspace = weights + bytes(4 * size.steps() + 8 * size.state()) + kFixed + kRoom;
-    reserve = keep ? bytes(5 * size.steps() + 8 * size.state()) + kRoom : 0;
+    workspace = weights + static_cast<std::size_t>(layers) * kFixed + kRoom +
+                bytes(size.rows() * std::max(size.gates(), in + 2 * size.hidden) +
+                      6 * layers * size.state());
+    reserve = keep ? bytes((6 * layers - 1) * size.steps()) + kRoom : 0;
   }
-  // The larger of the first layer's bounds and the others', which are alike.
-  static CudnnLayerBytes largest(const RecurrentSizes& size, bool keep) noexcept {
-    CudnnLayerBytes first(size, 0, keep);
-    const CudnnLayerBytes other(size, size.layers == 1 ? 0 : 1, keep);
+  // The larger of the first call's bounds and the others', which are alike.
+  static CudnnCallBytes largest(const RecurrentSizes& size, bool keep) noexcept {
+    CudnnCallBytes first(size, 0, keep);
+    const CudnnCallBytes other(size, std::min<std::int64_t>(1, cudnn_calls(size) - 1), keep);
     first.weights = std::max(first.weights, other.weights);
     first.workspace = std::max(first.workspace, other.workspace);
     return first;
@@ -49,29 +61,30 @@ inline bool suits_cudnn(const RecurrentSizes& size, const memory::Profile* profi
 
 inline constexpr std::size_t kCudnnAlignment = 256;
 
-// cuDNN's reserve of each layer, and the hidden states [time, batch, hidden] of all but the last.
+// cuDNN's reserve of each call, and the hidden states [time, batch, hidden] that all but the last
+// give.
 template <class T>
 struct CudnnReserve {
   RecurrentSizes size;
   std::byte* opaque;
-  std::size_t layer_bytes;
+  std::size_t call_bytes;
   T* all_hidden;
   std::size_t bytes;
 
   CudnnReserve(const RecurrentSizes& sizes, void* base) noexcept : size(sizes) {
-    // Layers begin at multiples of the alignment.
-    layer_bytes = (CudnnLayerBytes(size, 0, true).reserve + kCudnnAlignment - 1) / kCudnnAlignment *
-                  kCudnnAlignment;
+    // Calls begin at multiples of the alignment.
+    call_bytes = (CudnnCallBytes(size, 0, true).reserve + kCudnnAlignment - 1) / kCudnnAlignment *
+                 kCudnnAlignment;
+    const std::int64_t calls = cudnn_calls(size);
     Carver carver(base);
-    opaque =
-        carver.take_bytes(static_cast<std::size_t>(size.layers) * layer_bytes, kCudnnAlignment);
-    all_hidden = carver.take<T>((size.layers - 1) * size.steps());
+    opaque = carver.take_bytes(static_cast<std::size_t>(calls) * call_bytes, kCudnnAlignment);
+    all_hidden = carver.take<T>((calls - 1) * size.steps());
     bytes = carver.bytes();
   }
-  std::byte* of(std::int64_t layer) const noexcept {
-    return opaque + static_cast<std::size_t>(layer) * layer_bytes;
+  std::byte* of(std::int64_t call) const noexcept {
+    return opaque + static_cast<std::size_t>(call) * call_bytes;
   }
-  T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * size.steps(); }
+  T* hidden(std::int64_t call) const noexcept { return all_hidden + call * size.steps(); }
 };
 
 template <class T>
@@ -79,18 +92,18 @@ struct CudnnForwardSpace {
   std::byte *weights, *work;  // cuDNN's
   T* x;                       // [time, batch, in]
   T* y;                       // [time, batch, hidden] of the last layer
-  T* hidden[2];               // as in RecurrentForwardSpace
+  T* hidden[2];               // as in RecurrentForwardSpace, of calls
   std::size_t bytes;
 
   CudnnForwardSpace(const RecurrentSizes& size, bool keep, void* base) noexcept {
-    const CudnnLayerBytes layer = CudnnLayerBytes::largest(size, keep);
+    const CudnnCallBytes call = CudnnCallBytes::largest(size, keep);
     Carver carver(base);
-    weights = carver.take_bytes(layer.weights, kCudnnAlignment);
-    work = carver.take_bytes(layer.workspace, kCudnnAlignment);
+    weights = carver.take_bytes(call.weights, kCudnnAlignment);
+    work = carver.take_bytes(call.workspace, kCudnnAlignment);
     x = carver.take<T>(size.rows() * size.in);
     y = carver.take<T>(size.steps());
-    hidden[0] = carver.take<T>((keep ? size.has_dropout : size.layers > 1) ? size.steps() : 0);
-    hidden[1] = carver.take<T>(!keep && size.layers > 2 ? size.steps() : 0);
+    hidden[0] = carver.take<T>(size.has_dropout ? size.steps() : 0);
+    hidden[1] = carver.take<T>(!keep && cudnn_calls(size) > 2 ? size.steps() : 0);
     bytes = carver.bytes();
   }
 };
@@ -98,25 +111,25 @@ struct CudnnForwardSpace {
 template <class T>
 struct CudnnBackwardSpace {
   std::byte *weights, *d_weights, *work;
-  std::byte* reserve;  // copy of a layer's, since cuDNN writes into it; null if the reserve may be
+  std::byte* reserve;  // copy of a call's, since cuDNN writes into it; null if the reserve may be
                        // destroyed
-  T* x;                // [time, batch, the wider of in and hidden]: a layer's input
+  T* x;                // [time, batch, the wider of in and hidden]: a call's input
   T* y;                // [time, batch, hidden] of the last layer
-  T* d_hidden[2];      // [time, batch, hidden]: gradients of a layer's output and input, in turns
+  T* d_hidden[2];      // [time, batch, hidden]: gradients of a call's output and input, in turns
   T* dx;               // [time, batch, in]
   std::size_t bytes;
 
   CudnnBackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
-    const CudnnLayerBytes layer = CudnnLayerBytes::largest(size, true);
+    const CudnnCallBytes call = CudnnCallBytes::largest(size, true);
     Carver carver(base);
-    weights = carver.take_bytes(layer.weights, kCudnnAlignment);
-    d_weights = carver.take_bytes(layer.weights, kCudnnAlignment);
-    work = carver.take_bytes(layer.workspace, kCudnnAlignment);
-    reserve = destroys ? nullptr : carver.take_bytes(layer.reserve, kCudnnAlignment);
+    weights = carver.take_bytes(call.weights, kCudnnAlignment);
+    d_weights = carver.take_bytes(call.weights, kCudnnAlignment);
+    work = carver.take_bytes(call.workspace, kCudnnAlignment);
+    reserve = destroys ? nullptr : carver.take_bytes(call.reserve, kCudnnAlignment);
     x = carver.take<T>(size.rows() * (size.has_dropout ? std::max(size.in, size.hidden) : size.in));
     y = carver.take<T>(size.steps());
     d_hidden[0] = carver.take<T>(size.steps());
-    d_hidden[1] = carver.take<T>(size.layers > 1 ? size.steps() : 0);
+    d_hidden[1] = carver.take<T>(size.has_dropout ? size.steps() : 0);
     dx = carver.take<T>(size.rows() * size.in);
     bytes = carver.bytes();
   }

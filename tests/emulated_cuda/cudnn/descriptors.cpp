@@ -80,8 +80,8 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHand
 
 cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t desc) { return destroy(desc); }
-cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t, cudnnRNNMode_t,
-                                       cudnnRNNBiasMode_t, cudnnDirectionMode_t,
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t algo,
+                                       cudnnRNNMode_t, cudnnRNNBiasMode_t, cudnnDirectionMode_t,
                                        cudnnRNNInputMode_t, cudnnDataType_t type,
                                        cudnnDataType_t math_precision, cudnnMathType_t,
                                        int32_t input_size, int32_t hidden_size,
@@ -89,12 +89,14 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
                                        cudnnDropoutDescriptor_t dropout, uint32_t) {
   if (!desc || !dropout) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!dropout->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-  if (input_size <= 0 || hidden_size <= 0) return CUDNN_STATUS_BAD_PARAM;
+  if (input_size <= 0 || hidden_size <= 0 || layers <= 0) return CUDNN_STATUS_BAD_PARAM;
   // Refuses settings that the emulation does not compute.
+  const bool is_small_h = algo == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H;
   if (!is_supported(type) || math_precision != (is_half(type) ? CUDNN_DATA_FLOAT : type) ||
-      projection_size != hidden_size || layers != 1)
+      projection_size != hidden_size || (algo != CUDNN_RNN_ALGO_STANDARD && !is_small_h) ||
+      (is_small_h && type == CUDNN_DATA_DOUBLE))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  *desc = {true, type, input_size, hidden_size};
+  *desc = {true, type, input_size, hidden_size, layers, is_small_h};
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -116,7 +118,7 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescripto
                                          size_t* bytes) {
   if (!handle || !desc || !bytes) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-  *bytes = static_cast<std::size_t>(WeightPlaces(*desc).elements) * item_bytes(desc->type);
+  *bytes = static_cast<std::size_t>(weight_elements(*desc)) * item_bytes(desc->type);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -129,14 +131,14 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
   if (!handle || !desc || !weights || !matrix_desc || !matrix || !bias_desc || !bias)
     return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-  const WeightPlaces places(*desc);
   const std::size_t item = item_bytes(desc->type);
-  if (layer != 0 || linear < 0 || linear > 7 ||
-      weight_bytes < static_cast<std::size_t>(places.elements) * item)
+  if (layer < 0 || layer >= desc->layers || linear < 0 || linear > 7 ||
+      weight_bytes < static_cast<std::size_t>(weight_elements(*desc)) * item)
     return CUDNN_STATUS_BAD_PARAM;
+  const WeightPlaces places(*desc, layer);
   const bool of_input = linear < 4;
   const std::int64_t gate = linear % 4, hidden = desc->hidden;
-  const std::int64_t width = of_input ? desc->in : hidden;
+  const std::int64_t width = of_input ? places.width : hidden;
   const auto at = [&](std::int64_t element) {
     return static_cast<char*>(const_cast<void*>(weights)) +
            static_cast<std::size_t>(element) * item;

@@ -21,7 +21,8 @@ struct cudnnDropoutStruct {
 struct cudnnRNNStruct {
   bool is_set = false;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  std::int64_t in = 0, hidden = 0;
+  std::int64_t in = 0, hidden = 0, layers = 1;
+  bool is_small_h = false;  // CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H
 };
 struct cudnnRNNDataStruct {
   bool is_set = false;
@@ -38,16 +39,20 @@ inline std::size_t item_bytes(cudnnDataType_t type) {
   return type == CUDNN_DATA_DOUBLE ? 8 : is_half(type) ? 2 : 4;
 }
 
-// Offsets of a layer's weights in its weight space, in elements. Gates are in cuDNN's order: input,
-// forget, new, output.
+// Offsets of a layer's weights in the weight space, in elements, and the end of that layer's. Gates
+// are in cuDNN's order: input, forget, new, output.
 struct WeightPlaces {
-  explicit WeightPlaces(const cudnnRNNStruct& rnn)
-      : hidden_matrix(4 * rnn.hidden * rnn.in),
+  WeightPlaces(const cudnnRNNStruct& rnn, std::int64_t layer)
+      : width(layer == 0 ? rnn.in : rnn.hidden),
+        input_matrix(layer == 0 ? 0 : WeightPlaces(rnn, layer - 1).end),
+        hidden_matrix(input_matrix + 4 * rnn.hidden * width),
         input_bias(hidden_matrix + 4 * rnn.hidden * rnn.hidden),
         hidden_bias(input_bias + 4 * rnn.hidden),
-        elements(hidden_bias + 4 * rnn.hidden) {}
-  static constexpr std::int64_t input_matrix = 0;
-  const std::int64_t hidden_matrix, input_bias, hidden_bias, elements;
+        end(hidden_bias + 4 * rnn.hidden) {}
+  const std::int64_t width, input_matrix, hidden_matrix, input_bias, hidden_bias, end;
 };
+inline std::int64_t weight_elements(const cudnnRNNStruct& rnn) {
+  return WeightPlaces(rnn, rnn.layers - 1).end;
+}
 
 }  // namespace ebb::emulated

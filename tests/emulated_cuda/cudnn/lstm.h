@@ -1,5 +1,6 @@
 // An LSTM as cuDNN computes it, on device pointers.
 #pragma once
+#include <algorithm>
 #include <array>
 
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
@@ -12,14 +13,22 @@ struct LstmShape {
   std::int64_t steps = 0, batch = 0;
 
   std::int64_t rows() const { return steps * batch; }
-  std::int64_t state() const { return batch * rnn.hidden; }
-  // Four gates and a cell for each hidden unit of each step.
-  std::int64_t reserve_elements() const { return 5 * rows() * rnn.hidden; }
-  // The workspace that cuDNN 9 asks for, without kFixedWorkspace, which every LSTM has.
-  std::int64_t workspace_elements() const {
-    return rnn.hidden * (4 * (rnn.in + rnn.hidden) + 4 * rows() + 6 * batch);
+  std::int64_t state() const { return batch * rnn.hidden; }  // of a layer
+  std::int64_t states() const { return rnn.layers * state(); }
+  // Four gates and a cell for each hidden unit of each step, and the hidden state itself of all
+  // layers but the last.
+  std::int64_t reserve_elements() const { return (6 * rnn.layers - 1) * rows() * rnn.hidden; }
+  // The workspace that cuDNN 9 asks for, without what every LSTM has. `small_steps`: values that
+  // the persistent algorithm takes for each hidden unit of each step.
+  std::int64_t workspace_elements(std::int64_t small_steps) const {
+    return weight_elements(rnn) + 6 * rnn.layers * state() +
+           rows() * (std::max(4 * rnn.hidden, rnn.in + rnn.hidden) +
+                     (rnn.is_small_h ? small_steps * rnn.hidden : 0));
   }
-  static constexpr std::size_t kFixedWorkspace = (std::size_t{8} << 20) + 256, kFixedReserve = 256;
+  std::size_t fixed_workspace() const {
+    return (static_cast<std::size_t>(rnn.layers) << 23) + kFixedReserve;
+  }
+  static constexpr std::size_t kFixedReserve = 256;
 };
 
 // Operands of a call, null where cuDNN takes null. forward() fills `reserve`; backward_data() then

@@ -29,7 +29,8 @@ std::size_t workspace_needed(const LstmShape& shape, bool training) {
     return static_cast<std::size_t>(elements) * item_bytes(shape.rnn.type);
   };
   // Inference has no reserve: the emulation keeps its contents in the workspace.
-  return std::max(bytes(shape.workspace_elements()) + LstmShape::kFixedWorkspace,
+  return std::max(bytes(shape.workspace_elements(machine().cudnn < 92600 ? 16 : 0)) +
+                      shape.fixed_workspace(),
                   bytes(training ? 0 : shape.reserve_elements()));
 }
 std::size_t reserve_needed(const LstmShape& shape) {
@@ -59,7 +60,8 @@ cudnnStatus_t describe(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNND
   if (x->steps != y->steps || x->batch != y->batch) return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
   call.shape = shape_of(*rnn, *x);
   call.item = item_bytes(rnn->type);
-  const std::vector<int> dims = {1, static_cast<int>(x->batch), static_cast<int>(rnn->hidden)};
+  const std::vector<int> dims = {static_cast<int>(rnn->layers), static_cast<int>(x->batch),
+                                 static_cast<int>(rnn->hidden)};
   const std::vector<int> strides = {dims[1] * dims[2], dims[2], 1};
   for (const cudnnTensorDescriptor_t state : states) {
     if (!state || !state->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
@@ -72,7 +74,7 @@ cudnnStatus_t describe(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNND
 cudnnStatus_t take_spaces(Call& call, bool training, std::size_t weight_bytes, const void* weights,
                           std::size_t workspace_bytes, void* workspace, std::size_t reserve_bytes,
                           void* reserve) {
-  const std::int64_t elements = WeightPlaces(call.shape.rnn).elements;
+  const std::int64_t elements = weight_elements(call.shape.rnn);
   if (!weights || (!workspace && workspace_needed(call.shape, training) > 0) ||
       (training && !reserve))
     return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
@@ -97,7 +99,7 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const LstmP
     if (Outcome bad = check_parts(call.parts); !bad.ok()) return bad;
     auto* const scratch = static_cast<unsigned char*>(address_space().alias(call.workspace));
     // Contents of the workspace are undefined after a call: fills it with garbage.
-    std::fill_n(scratch, call.workspace_bytes - LstmShape::kFixedWorkspace, 0xFF);
+    std::fill_n(scratch, call.workspace_bytes - call.shape.fixed_workspace(), 0xFF);
     function(call.shape, places);
     return {};
   };
@@ -122,6 +124,7 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
   if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
   if (const auto status = describe_data(*desc, *x, desc->in); status != CUDNN_STATUS_SUCCESS)
     return status;
+  if (desc->is_small_h && desc->hidden > 192) return CUDNN_STATUS_NOT_SUPPORTED;
   const bool training = mode == CUDNN_FWD_MODE_TRAINING;
   const LstmShape shape = shape_of(*desc, *x);
   if (workspace_bytes) *workspace_bytes = workspace_needed(shape, training);
@@ -146,7 +149,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
   call.take(x, call.shape.rows() * desc->in, "cuDNN: x");
   call.take(y, call.shape.rows() * desc->hidden, "cuDNN: y");
   for (const void* state : {hx, cx, static_cast<const void*>(hy), static_cast<const void*>(cy)})
-    call.take(state, call.shape.state(), "cuDNN: a state");
+    call.take(state, call.shape.states(), "cuDNN: a state");
   if (const auto status = take_spaces(call, training, weight_bytes, weights, workspace_bytes,
                                       workspace, reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
@@ -180,7 +183,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
   call.take(dx, call.shape.rows() * desc->in, "cuDNN: dx");
   for (const void* state :
        {hx, dhy, static_cast<const void*>(dhx), cx, dcy, static_cast<const void*>(dcx)})
-    call.take(state, call.shape.state(), "cuDNN: a state");
+    call.take(state, call.shape.states(), "cuDNN: a state");
   if (const auto status = take_spaces(call, true, weight_bytes, weights, workspace_bytes, workspace,
                                       reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
@@ -210,7 +213,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
   if (!x || !y) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   call.take(x, call.shape.rows() * desc->in, "cuDNN: x");
   call.take(y, call.shape.rows() * desc->hidden, "cuDNN: y");
-  call.take(hx, call.shape.state(), "cuDNN: a state");
+  call.take(hx, call.shape.states(), "cuDNN: a state");
   if (const auto status = take_spaces(call, true, weight_bytes, dweights, workspace_bytes,
                                       workspace, reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)

@@ -32,7 +32,7 @@ enum cudnnDataType_t {
   CUDNN_DATA_BFLOAT16 = 9,
 };
 enum cudnnMathType_t { CUDNN_DEFAULT_MATH = 0, CUDNN_TENSOR_OP_MATH = 1, CUDNN_FMA_MATH = 3 };
-enum cudnnRNNAlgo_t { CUDNN_RNN_ALGO_STANDARD = 0 };
+enum cudnnRNNAlgo_t { CUDNN_RNN_ALGO_STANDARD = 0, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H = 3 };
 enum cudnnForwardMode_t { CUDNN_FWD_MODE_INFERENCE = 0, CUDNN_FWD_MODE_TRAINING = 1 };
 enum cudnnRNNMode_t { CUDNN_LSTM = 2 };
 enum cudnnRNNBiasMode_t { CUDNN_RNN_DOUBLE_BIAS = 2 };

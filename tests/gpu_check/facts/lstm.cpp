@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <vector>
 
 #include "ebb/core/base/half.h"
@@ -153,7 +152,7 @@ Json compare(Gpu& gpu, const LstmStack& stack, DType dtype) {
 }
 
 #if EBB_HAS_CUDNN
-Json bytes(const cuda::CudnnLayerBytes& of) {
+Json bytes(const cuda::CudnnCallBytes& of) {
   return {{"weights", of.weights}, {"workspace", of.workspace}, {"reserve", of.reserve}};
 }
 #endif
@@ -168,21 +167,20 @@ Json lstm_workspaces(Gpu& gpu) {
   Json told = Json::array();
   for (const LstmStack& stack : kLstmStacks)
     for (const DType dtype : kDtypes)
-      for (const bool training : {true, false})
-        for (std::int64_t layer = 0; layer < std::min(stack.layers, 2); ++layer) {
-          const RecurrentSizes size(input_of(stack, dtype), attributes_of(stack));
-          const cuda::CudnnLayerBytes declared(size, layer, training);
-          cuda::CudnnLayer described(size, size.input(layer));
-          const bool is_within = described.describe(
-              handle, training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, declared);
-          told.push_back({{"of", stack.example},
-                          {"dtype", name(dtype)},
-                          {"training", training},
-                          {"layer", layer},
-                          {"is_within", is_within},
-                          {"asked", bytes(described.needs())},
-                          {"declared", bytes(declared)}});
-        }
+      for (const bool training : {true, false}) {
+        const RecurrentSizes size(input_of(stack, dtype), attributes_of(stack));
+        const cuda::CudnnCallBytes declared(size, 0, training);
+        cuda::CudnnLayers described(size, 0);
+        const bool is_within = described.describe(
+            handle, training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, declared);
+        told.push_back({{"of", stack.example},
+                        {"dtype", name(dtype)},
+                        {"training", training},
+                        {"is_within", is_within},
+                        {"is_persistent", described.is_persistent()},
+                        {"asked", bytes(described.needs())},
+                        {"declared", bytes(declared)}});
+      }
   return told;
 #else
   static_cast<void>(gpu);
