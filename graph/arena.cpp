@@ -11,7 +11,7 @@ void Arena::provide(const memory::Plan& plan) {
   try {
     provide_block(plan);
   } catch (...) {
-    if (is_new) give_up_host();
+    if (is_new) give_up_values();
     throw;
   }
 }
@@ -19,7 +19,7 @@ void Arena::provide(const memory::Plan& plan) {
 bool Arena::provide_host(const memory::Plan& plan) {
   const std::size_t bytes = plan.page_locked_bytes - plan.host_state_bytes;
   if (bytes <= host_bytes_) return false;
-  give_up_host();
+  give_up_values();
   if (memory::CachingAllocator* const locked = runtime_.staging()) {
     auto pool = locked->make_pool(purpose_);
     host_block_ = pool->allocate(
@@ -30,10 +30,31 @@ bool Arena::provide_host(const memory::Plan& plan) {
   return true;
 }
 
-void Arena::give_up_host() noexcept {
+void Arena::give_up_values() noexcept {
   host_block_ = nullptr;
   host_pool_.reset();
   host_bytes_ = 0;
+}
+
+void Arena::give_up_host() noexcept {
+  give_up_values();
+  staging_ = nullptr;
+  staging_pool_.reset();
+}
+
+std::byte* Arena::staging(std::size_t bytes) {
+  if (staged_bytes() < bytes) {
+    staging_ = nullptr;
+    staging_pool_.reset();
+    auto pool = runtime_.staging()->make_pool(purpose_);
+    try {
+      staging_ = pool->allocate({bytes, memory::Category::input, {}, "large feeds from the host"});
+    } catch (const OutOfMemory&) {
+      return nullptr;
+    }
+    staging_pool_ = std::move(pool);
+  }
+  return static_cast<std::byte*>(staging_->data());
 }
 
 void Arena::provide_block(const memory::Plan& plan) {

@@ -8,7 +8,8 @@ namespace ebb::detail {
 
 // The block of a pool that programs keep their intermediate values in, one program at a time. It
 // holds nothing between runs: anyone short of memory may take it then. With it goes page-locked
-// memory of the host for the values that programs move there, which stays until close.
+// memory of the host for the values that programs move there and for large feeds, which stays until
+// close.
 class Arena : NoCopy {
  public:
   // `purpose`, static text: of its requests, in messages.
@@ -30,6 +31,10 @@ class Arena : NoCopy {
     return host_block_ ? static_cast<std::byte*>(host_block_->data()) : nullptr;
   }
   std::size_t host_bytes() const noexcept { return host_bytes_; }
+  // Page-locked memory for the feeds of a run, once the copies of the run before are made. Null if
+  // the host locks no more.
+  std::byte* staging(std::size_t bytes);
+  std::size_t staged_bytes() const noexcept { return staging_ ? staging_->allocated_bytes() : 0; }
   void give_up_host() noexcept;
   // The pool has been closed.
   void forget() noexcept {
@@ -52,7 +57,8 @@ class Arena : NoCopy {
  private:
   void provide_block(const memory::Plan& plan);
   bool provide_host(const memory::Plan& plan);  // whether it is new
-  void restore() noexcept;                      // the previous one
+  void give_up_values() noexcept;
+  void restore() noexcept;  // the previous one
 
   memory::Pool& pool_;
   Runtime& runtime_;
@@ -60,8 +66,8 @@ class Arena : NoCopy {
   memory::Block* block_ = nullptr;
   memory::Request request_;  // the request that allocated it
   memory::Composition composition_;
-  std::unique_ptr<memory::Pool> host_pool_;
-  memory::Block* host_block_ = nullptr;
+  std::unique_ptr<memory::Pool> host_pool_, staging_pool_;
+  memory::Block *host_block_ = nullptr, *staging_ = nullptr;
   std::size_t host_bytes_ = 0;  // of programs on a simulated device too
 };
 

@@ -238,7 +238,7 @@ class Calls final : public CompiledCalls {
     for (const TracedLeaf& leaf : traced.leaves)
       if (Node& node = leaf.node(arguments); leaf.gradient.fetch != kNowhere)
         Attempt::announce_gradient(Ref<Node>(&node));
-    executable.run(memory_->stream.get(), {feeds.data(), feeds.size()}, fetched);
+    executable.run(memory_->arena, memory_->stream.get(), {feeds.data(), feeds.size()}, fetched);
     for (const TracedLeaf& leaf : traced.leaves)
       if (Node& node = leaf.node(arguments); leaf.gradient.fetch != kNowhere)
         Attempt::note_gradient(Ref<Node>(&node), !node.extra->tensor.defined());

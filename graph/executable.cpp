@@ -1,5 +1,6 @@
 #include "ebb/graph/executable.h"
 
+#include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/base/no_copy.h"
+#include "ebb/core/kernels/carver.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/kernel_of.h"
@@ -195,6 +197,30 @@ class Executable::UseOfAll : NoCopy {
   const std::span<const Tensor* const> feeds_;
 };
 
+// Large feeds from the host go through page-locked memory. The host then waits for the copies of
+// the run before, which are first in that run, and not for its kernels.
+void Executable::fill_slots(Arena& arena, Stream* stream, std::span<const Tensor* const> feeds) {
+  const auto staged_bytes = [&](const Tensor& feed) {
+    const bool is_large = feed.bytes() > Backend::kAtOnce && runtime_.staging() &&
+                          feed.impl()->storage->device().runtime().is_host();
+    return is_large ? aligned_bytes(feed.bytes()) : 0;
+  };
+  std::size_t bytes = 0;
+  for (const FeedSlot& slot : program_.feed_slots) bytes += staged_bytes(*feeds[slot.feed]);
+  if (bytes > 0) runtime_.wait_for_copies(stream);
+  std::byte* staging = bytes > 0 ? arena.staging(bytes) : nullptr;
+  for (const FeedSlot& slot : program_.feed_slots) {
+    const Tensor& feed = *feeds[slot.feed];
+    if (!staging || staged_bytes(feed) == 0) {
+      transfer(feed, runtime_, stream, address(slot.to));
+      continue;
+    }
+    std::memcpy(staging, data(feed), feed.bytes());
+    runtime_.copy_in_later(stream, address(slot.to), staging, feed.bytes());
+    staging += staged_bytes(feed);
+  }
+}
+
 // Waits for copies that a failed run has begun: nothing else would.
 void Executable::end_moves(Stream* stream) noexcept {
   if (program_.plan.moved_values == 0) return;
@@ -204,7 +230,8 @@ void Executable::end_moves(Stream* stream) noexcept {
   }
 }
 
-void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
+void Executable::run(Arena& arena, Stream* stream, std::span<const Tensor* const> feeds,
+                     const Tensors& fetches) {
   for (const Patch& patch : feed_patches_)
     buffers_[patch.value].data = static_cast<std::byte*>(data(*feeds[patch.index])) + patch.offset;
   for (const Patch& patch : fetch_patches_)
@@ -212,8 +239,7 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   for (const std::size_t step : given_indices_) require_in_range(step, 0, stream);
   const UseOfAll use(*this, stream, feeds, fetches);
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
-  for (const FeedSlot& slot : program_.feed_slots)
-    transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
+  fill_slots(arena, stream, feeds);
   const bool one_by_one =
       poisons_ || checks_indices_ || detail::nan_check_on(runtime_) != NanCheck::none;
   try {
@@ -345,6 +371,7 @@ memory::Breakdown breakdown_of(const memory::Pool& pool, const Arena& arena,
   memory::Breakdown breakdown;
   breakdown.arena_bytes = arena.allocated_bytes();
   breakdown.page_locked_bytes = arena.host_bytes();
+  breakdown.staged_bytes = arena.staged_bytes();
   std::vector<const Node*> captured;
   for (const Program* program : programs) {
     breakdown.workspace_bytes = std::max(breakdown.workspace_bytes, program->plan.workspace_bytes);

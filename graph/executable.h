@@ -28,10 +28,11 @@ class Executable {
   // Replaces feeds by copies, which it returns, if the program updates their memory as a captured
   // tensor.
   Tensors copy_updated(std::span<const Tensor*> feeds) const;
-  // Runs the program in the order of `stream`; feeds and fetches in the program's order. Throws
-  // Error if the device or a kernel fails; memory that may be half written is torn then. On a
-  // simulated device nothing is computed.
-  void run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches);
+  // Runs the program in the order of `stream`, in the arena that it is bound to; feeds and fetches
+  // in the program's order. Throws Error if the device or a kernel fails; memory that may be half
+  // written is torn then. On a simulated device nothing is computed.
+  void run(Arena& arena, Stream* stream, std::span<const Tensor* const> feeds,
+           const Tensors& fetches);
 
  private:
   struct Patch {
@@ -43,6 +44,7 @@ class Executable {
   void prepare(std::size_t step, Stream* stream);
   void require_whole_captured();
   class UseOfAll;
+  void fill_slots(Arena& arena, Stream* stream, std::span<const Tensor* const> feeds);
   void end_moves(Stream* stream) noexcept;
   bool is_captured(Stream* stream);
   Launched launch(Stream* stream);

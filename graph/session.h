@@ -37,6 +37,7 @@ struct Breakdown {
   std::size_t workspace_bytes = 0;    // largest workspace of the kept plans, inside the arena
   std::size_t captured_bytes = 0;     // of tensors that the kept plans have captured: the device's
   std::size_t page_locked_bytes = 0;  // of the host, for values and slots that plans move there
+  std::size_t staged_bytes = 0;       // page-locked too: large feeds from the host pass through
   std::size_t total_bytes = 0;     // of the device: workspace not counted twice, without captured
   std::size_t reserved_bytes = 0;  // total_bytes in whole pages of the device
 };

@@ -195,7 +195,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedProgram>& plan,
   executable.bind(arena, variables);
   if (!entered.empty()) keep(std::move(entered));
   plan->has_variables = true;
-  executable.run(stream.get(), feeds, results);
+  executable.run(arena, stream.get(), feeds, results);
   return results;
 }
 

@@ -32,6 +32,8 @@ class Capture : NoCopy {
 // call after it: the device is lost then.
 class Backend : NoCopy {
  public:
+  static constexpr std::size_t kAtOnce = std::size_t{64} << 10;
+
   virtual ~Backend() = default;
 
   // Whether the device's memory is the host's and work is done when the call returns. Such a device
@@ -45,7 +47,8 @@ class Backend : NoCopy {
   // Returns when all work in `stream` is done.
   virtual Status synchronise(Stream* stream) noexcept = 0;
 
-  // `from` is host memory and may be reused at once.
+  // `from` is host memory and may be reused at once. A copy of more than kAtOnce bytes may wait for
+  // all work in the stream.
   virtual Status copy_in(Stream* stream, void* to, const void* from,
                          std::size_t bytes) noexcept = 0;
   // `to` is host memory and holds the values when this returns.
@@ -71,11 +74,13 @@ class Backend : NoCopy {
   }
 
   // copy_in() from page-locked memory of Runtime::staging(). Returns before the copy is done;
-  // `from` must not change until the stream has passed it.
+  // `from` must not change until wait_for_copies() has returned, or the stream has passed it.
   virtual Status copy_in_later(Stream* stream, void* to, const void* from,
                                std::size_t bytes) noexcept {
     return copy_in(stream, to, from, bytes);
   }
+  // Returns when all copies of copy_in_later() in the stream are done; later work may not be.
+  virtual Status wait_for_copies(Stream* stream) noexcept { return synchronise(stream); }
 };
 
 namespace detail {

@@ -191,6 +191,10 @@ void Runtime::copy_in_later(Stream* stream, void* to, const void* from, std::siz
   if (bytes) require(backend_->copy_in_later(stream, to, from, bytes), "copy", name_);
 }
 
+void Runtime::wait_for_copies(Stream* stream) {
+  require(backend_->wait_for_copies(stream), "copy", name_);
+}
+
 void Runtime::copy_out(Stream* stream, void* to, const void* from, std::size_t bytes) {
   if (bytes) require(backend_->copy_out(stream, to, from, bytes), "copy", name_);
 }

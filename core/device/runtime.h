@@ -107,8 +107,9 @@ class Runtime final : public detail::Counted {
   // Copies and fills of device memory, in the order of a stream. They do nothing on a simulated
   // device.
   void copy_in(Stream* stream, void* to, const void* from, std::size_t bytes);
-  // From memory of staging(), which must not change until the stream has passed the copy.
+  // See Backend.
   void copy_in_later(Stream* stream, void* to, const void* from, std::size_t bytes);
+  void wait_for_copies(Stream* stream);
   void copy_out(Stream* stream, void* to, const void* from, std::size_t bytes);
   void copy(Stream* stream, void* to, const void* from, std::size_t bytes);
   void fill(Stream* stream, void* to, unsigned char value, std::size_t bytes);

@@ -116,3 +116,38 @@ TEST_CASE("page-locked memory goes back with what else is cached", "[concurrent]
   memory::release_cached(device);
   CHECK(device.runtime().staging()->reserved_bytes() == 0);
 }
+
+TEST_CASE("a large feed from the host waits for the one before it, and not for that run's work") {
+  const Machine machine;
+  const Device device = own_cuda();
+  memory::CachingAllocator& locked = *device.runtime().staging();
+  constexpr std::int64_t kCount = 1 << 17;
+  constexpr std::size_t kBytes = kCount * sizeof(float);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {kCount});
+  const Tensor small = graph.placeholder("small", DType::f32, {4}), doubled = x * 2 + sum(small);
+  Session session(graph, {.device = device});
+  for (const bool can_lock : {false, true}) {
+    locked.set_limit(can_lock ? kBytes : kBytes - 1);
+    std::vector<Tensor> results;
+    const auto run = [&] {
+      const Tensor large = Tensor::full({kCount}, static_cast<double>(results.size()));
+      results.push_back(session.run(doubled, {{x, large}, {small, Tensor::full({4}, 0.25)}}));
+      return machine.statistics().pending;
+    };
+    for (int i = 0; i < 3; ++i) run();            // captures
+    CHECK(results.back().item<float>({0}) == 5);  // when all is done
+    const std::uint64_t pending = run();
+    CHECK((run() > pending) == can_lock);
+    float right = 1;
+    for (const Tensor& result : results) {
+      CHECK(result.item<float>({kCount - 1}) == right);
+      right += 2;
+    }
+    CHECK(session.memory().staged_bytes == (can_lock ? kBytes : 0));
+    CHECK(locked.reserved_bytes() == (can_lock ? kBytes : 0));
+  }
+  session.close();
+  CHECK(locked.reserved_bytes() == 0);
+  CHECK(std::string(machine->last_complaint()) == "");
+}

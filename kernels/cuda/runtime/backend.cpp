@@ -168,7 +168,15 @@ Status CudaBackend::copy_in(Stream* stream, void* to, const void* from,
 Status CudaBackend::copy_in_later(Stream* stream, void* to, const void* from,
                                   std::size_t bytes) noexcept {
   if (const Status status = enter(); !status.ok() || bytes == 0) return status;
-  return put_copy(cuda_stream(stream), to, from, bytes);
+  CudaStream& own = cuda_stream(stream);
+  const Status status = put_copy(own, to, from, bytes);
+  return status.ok() ? answer(own.note_copy(), own) : status;
+}
+
+Status CudaBackend::wait_for_copies(Stream* stream) noexcept {
+  if (const Status status = enter(); !status.ok()) return status;
+  const cudaError_t error = cuda_stream(stream).wait_for_copies();
+  return error == cudaSuccess ? Status{} : loss_.lose(error, nullptr);
 }
 
 Status CudaBackend::copy_out(Stream* stream, void* to, const void* from,

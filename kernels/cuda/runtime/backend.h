@@ -22,6 +22,7 @@ class CudaBackend final : public Backend {
   Status copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override;
   Status copy_in_later(Stream* stream, void* to, const void* from,
                        std::size_t bytes) noexcept override;
+  Status wait_for_copies(Stream* stream) noexcept override;
   Status copy_out(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override;
   Status copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override;
   Status fill(Stream* stream, void* to, unsigned char value, std::size_t bytes) noexcept override;

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 
+#include "ebb/core/device/backend.h"
+
 namespace ebb::cuda {
 
 // A point in a stream, without timing. Null until make().
@@ -34,7 +36,7 @@ class CudaEvent {
 // For one thread at a time.
 class BounceBuffer {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 10;  // per copy
+  static constexpr std::size_t kMostBytes = Backend::kAtOnce;  // per copy
 
   // The stream's device must be current for the calling thread, as for all other members.
   explicit BounceBuffer(cudaStream_t stream) noexcept : stream_(stream) {}

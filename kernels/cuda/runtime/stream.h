@@ -51,6 +51,14 @@ class CudaStream final : public DeviceStream {
     awaited_by_ = other.serial_;
     awaited_puts_ = puts;
   }
+  // Notes that the copies put so far are those that the next wait_for_copies() waits for.
+  cudaError_t note_copy() noexcept {
+    const cudaError_t error = copied_.make();
+    return error == cudaSuccess ? cudaEventRecord(copied_.get(), stream_) : error;
+  }
+  cudaError_t wait_for_copies() noexcept {
+    return copied_.get() ? cudaEventSynchronize(copied_.get()) : cudaSuccess;
+  }
   BounceBuffer& bounce_buffer() noexcept { return *bounce_buffer_; }
   CopyStream& copies() noexcept { return *copies_; }
 
@@ -80,7 +88,7 @@ class CudaStream final : public DeviceStream {
   const std::shared_ptr<Common> common_;
   const std::uint64_t serial_ = next_serial();       // unlike addresses, never reused
   std::uint64_t awaited_by_ = 0, awaited_puts_ = 0;  // a stream's serial, from 1
-  CudaEvent event_;
+  CudaEvent event_, copied_;
   std::unique_ptr<memory::cuda::LiveStreams::Member> member_;
   std::unique_ptr<BounceBuffer> bounce_buffer_;
   std::unique_ptr<CopyStream> copies_;
