@@ -42,6 +42,8 @@ class Backend : NoCopy {
 
   // Throws Error if the device has no more streams.
   virtual std::unique_ptr<Stream> make_stream() = 0;
+  // Gives back memory that an idle stream holds for its copies, after its work.
+  virtual void rest(Stream* /*stream*/) noexcept {}
   // Work put into `stream` from now on runs after all work already put into `other`.
   virtual Status wait(Stream* stream, Stream* other) noexcept = 0;
   // Returns when all work in `stream` is done.

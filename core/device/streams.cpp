@@ -20,6 +20,8 @@ Stream* Streams::lend() {
 void Streams::take_back(Stream* stream) noexcept {
   const std::lock_guard lock(mutex_);
   idle_.push_back(stream);
+  constexpr std::size_t kAwake = 4;  // a session's, and those that a loader takes for each epoch
+  if (idle_.size() > kAwake) backend_->rest(idle_[idle_.size() - kAwake - 1]);
 }
 
 // Null with at most two streams, which can wait for each other directly, or if the device has no

@@ -8,7 +8,8 @@
 namespace ebb::detail {
 
 // Streams of a device: made when first needed, lent out, and reused. None is destroyed before the
-// device, so that memory may name its last user.
+// device, so that memory may name its last user; of those that are idle, all but the latest few
+// rest.
 class Streams {
  public:
   // Shares the backend: a thread that ends as its device does may be the last owner of both.

@@ -70,6 +70,27 @@ TEST_CASE("all that CUDA and its libraries made for a device goes with it", "[co
   }
 }
 
+TEST_CASE("idle streams give back what their copies took, but for a few, and copy again") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Runtime& runtime = device.runtime();
+  const Held to(runtime.allocator(), sizeof(int));
+  const std::uint64_t before = machine.statistics().page_locked;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<LentStream>> lent;
+    for (int i = 0; i < 12; ++i) {
+      lent.push_back(std::make_unique<LentStream>(runtime));
+      runtime.copy_in(lent.back()->get(), to.data(), &i, sizeof(i));
+      int copied = -1;
+      runtime.copy_out(lent.back()->get(), &copied, to.data(), sizeof(copied));
+      CHECK(copied == i);
+    }
+    CHECK(machine.statistics().page_locked == before + 12);
+    lent.clear();
+    CHECK(machine.statistics().page_locked == before + 4);
+  }
+}
+
 TEST_CASE("a device's capacity is the same, however much of it is taken") {
   const Machine machine;
   for (const char* kind : kKinds) {

@@ -112,6 +112,10 @@ std::unique_ptr<Stream> CudaBackend::make_stream() {
   return std::make_unique<CudaStream>(common_);
 }
 
+void CudaBackend::rest(Stream* stream) noexcept {
+  if (enter().ok()) cuda_stream(stream).rest();
+}
+
 // Records and waits under one hold, since another thread that waits for `other` records the same
 // event. Skips the wait if this stream has already waited for all that is in `other`.
 Status CudaBackend::wait(Stream* stream, Stream* other) noexcept {

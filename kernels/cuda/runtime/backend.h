@@ -17,6 +17,7 @@ class CudaBackend final : public Backend {
 
   bool is_host() const noexcept override { return false; }
   std::unique_ptr<Stream> make_stream() override;
+  void rest(Stream* stream) noexcept override;
   Status wait(Stream* stream, Stream* other) noexcept override;
   Status synchronise(Stream* stream) noexcept override;
   Status copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept override;

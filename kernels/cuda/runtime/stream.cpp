@@ -23,9 +23,9 @@ CudaStream::CudaStream(std::shared_ptr<Common> common) : common_(std::move(commo
     throw Error("cuda:" + std::to_string(common_->device) +
                 ": no stream could be made: " + text_of(error));
   }
+  bounce_buffer_.emplace(stream_);
+  copies_.emplace(stream_);
   try {
-    bounce_buffer_ = std::make_unique<BounceBuffer>(stream_);
-    copies_ = std::make_unique<CopyStream>(stream_);
     member_ = std::make_unique<memory::cuda::LiveStreams::Member>(common_->streams, stream_);
   } catch (...) {
     close();
@@ -33,12 +33,18 @@ CudaStream::CudaStream(std::shared_ptr<Common> common) : common_(std::move(commo
   }
 }
 
-// Waits first, since work may still use the bounce buffer. cuDNN's handle goes before its stream.
+// Waits first, since work may still use the bounce buffer.
+void CudaStream::rest() noexcept {
+  static_cast<void>(cudaStreamSynchronize(stream_));
+  bounce_buffer_.emplace(stream_);
+  copies_.emplace(stream_);
+}
+
+// cuDNN's handle goes before its stream.
 CudaStream::~CudaStream() {
   static_cast<void>(memory::cuda::make_current(common_->device));
-  static_cast<void>(cudaStreamSynchronize(stream_));
+  rest();
   member_.reset();
-  bounce_buffer_.reset();
   copies_.reset();
 #if EBB_HAS_CUDNN
   cudnn_.close();

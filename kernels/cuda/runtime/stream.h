@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "ebb/allocator/cuda/live_streams.h"
 #include "ebb/kernels/cuda/runtime/bounce_buffer.h"
@@ -61,6 +62,8 @@ class CudaStream final : public DeviceStream {
   }
   BounceBuffer& bounce_buffer() noexcept { return *bounce_buffer_; }
   CopyStream& copies() noexcept { return *copies_; }
+  // Gives back what the stream's copies need, after its work. They take it again.
+  void rest() noexcept;
 
   // Handles that work in this stream; cuBLASLt gets the stream with each call. Return null and set
   // `problem`, static text, where there is none. The first call is slow and takes device memory.
@@ -90,8 +93,8 @@ class CudaStream final : public DeviceStream {
   std::uint64_t awaited_by_ = 0, awaited_puts_ = 0;  // a stream's serial, from 1
   CudaEvent event_, copied_;
   std::unique_ptr<memory::cuda::LiveStreams::Member> member_;
-  std::unique_ptr<BounceBuffer> bounce_buffer_;
-  std::unique_ptr<CopyStream> copies_;
+  std::optional<BounceBuffer> bounce_buffer_;
+  std::optional<CopyStream> copies_;
 #if EBB_HAS_CUDNN
   CudnnHandle cudnn_;
 #endif
