@@ -244,9 +244,10 @@ TEST_CASE("a compiled step cuts the arguments that are named for the batch", "[r
     };
     INFO(model.name);
     const auto [whole, plan, peak] = trained({});
-    // On a GPU the workspace of an LSTM does not become smaller with the batch, and more than half
-    // is left, for which other models need no micro-batches.
-    const std::size_t budget = plan.reserved_bytes * (on_host() ? 3 : 5) / 6;
+    // On a GPU the workspace of an LSTM does not become smaller with the batch, 8 MiB a layer, for
+    // which other models need no micro-batches.
+    const bool is_lstm = std::string(model.name) == "lstm";
+    const std::size_t budget = plan.reserved_bytes * (on_host() ? 6 : is_lstm ? 11 : 10) / 12;
     const auto [values, fitted, fitted_peak] = trained({.budget = budget, .batch = {0, 1}});
     cuts += fitted.micro_batches > 1;
     CHECK(fitted_peak == fitted.reserved_bytes);
