@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ebb/core/device/tf32.h"
+#include "ebb/core/kernels/tf32.h"
 
 namespace ebb::detail {
 

@@ -27,7 +27,7 @@
 #include "ebb/benchmarks/steps/models.h"
 #include "ebb/benchmarks/steps/training.h"
 #include "ebb/core/base/error.h"
-#include "ebb/core/device/tf32.h"
+#include "ebb/core/kernels/tf32.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/core/ops/shape.h"
 

@@ -9,7 +9,6 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/simulation.h"
 #include "ebb/core/device/streams.h"
-#include "ebb/core/device/tf32.h"
 
 namespace ebb {
 
@@ -217,13 +216,5 @@ HostView::HostView(Runtime& runtime, Stream* stream, const void* values, std::si
   runtime.copy_out(stream, copy_.get(), values, bytes);
   data_ = copy_.get();
 }
-
-namespace {
-constinit std::atomic<bool> allowed_now{false};
-}
-
-void allow_tf32(bool allowed) noexcept { allowed_now.store(allowed, std::memory_order_relaxed); }
-bool is_tf32_allowed() noexcept { return allowed_now.load(std::memory_order_relaxed); }
-const std::atomic<bool>& detail::tf32_switch() noexcept { return allowed_now; }
 
 }  // namespace ebb

@@ -1,8 +1,22 @@
 #include "ebb/core/kernels/kernel.h"
 
 #include "ebb/core/base/index_set.h"
+#include "ebb/core/kernels/tf32.h"
 
 namespace ebb {
+namespace {
+
+constinit std::atomic<bool> own_switch{false};
+constinit const std::atomic<bool>* switch_of_tf32 = &own_switch;
+
+}  // namespace
+
+void allow_tf32(bool allowed) noexcept { own_switch.store(allowed, std::memory_order_relaxed); }
+bool is_tf32_allowed() noexcept { return switch_of_tf32->load(std::memory_order_relaxed); }
+const std::atomic<bool>& detail::tf32_switch() noexcept { return own_switch; }
+void detail::look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept {
+  switch_of_tf32 = &tf32_switch;
+}
 
 std::int64_t detail::product(const Shape& shape, int begin, int end) noexcept {
   std::int64_t result = 1;

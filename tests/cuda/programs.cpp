@@ -5,7 +5,7 @@
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/device/tf32.h"
+#include "ebb/core/kernels/tf32.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"

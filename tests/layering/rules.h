@@ -54,7 +54,7 @@ inline std::vector<Room> rooms() {
                   {"allocator/", "allocator/cuda/", "kernels/cuda/loader/", "kernels/cuda/plans/"});
   // The loader and the plans include no header of CUDA's.
   std::vector<std::string_view> for_cuda_loader = kKernelFacing, for_cuda_plans = kKernelFacing;
-  for_cuda_loader.insert(for_cuda_loader.end(), {"core/base/", "core/device/tf32.h"});
+  for_cuda_loader.insert(for_cuda_loader.end(), {"core/base/"});
   for_cuda_plans.insert(for_cuda_plans.end(), {"allocator/", "kernels/cuda/dispatch.h"});
   const std::vector<std::string_view> all_public = {
       "allocator/", "core/", "eager/", "graph/", "optim/", "models/", "ebb.h", "custom_operator.h"};

@@ -7,10 +7,10 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
-#include "ebb/core/device/tf32.h"
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/kernels/tf32.h"
 #include "ebb/kernels/cuda/loader/part.h"
 
 namespace ebb::cuda {

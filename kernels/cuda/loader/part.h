@@ -36,7 +36,7 @@ struct KernelTable {
 
 struct Part {
   const char* stamp;  // part_stamp() of the build that made it
-  // Called first: tells the part the address of the switch of core/device/tf32.h.
+  // Called first: tells the part the address of the switch of core/kernels/tf32.h.
   void (*look_for_tf32_at)(const std::atomic<bool>& tf32_switch) noexcept;
   // Likewise: tells it the function that warnings go to.
   void (*warn_by)(void (*log_warning)(const std::string& text)) noexcept;

@@ -15,7 +15,6 @@ namespace {
 [[maybe_unused]] constexpr const char* kCudnn = "EBB_CUDNN_LIBRARY";
 [[maybe_unused]] constexpr const char* kNvrtc = "EBB_NVRTC_LIBRARY";
 
-constinit const std::atomic<bool>* switch_of_tf32 = nullptr;
 using Warn = void(const std::string& text);
 constinit Warn* warn = nullptr;
 
@@ -166,14 +165,6 @@ bool has_nvrtc(int) noexcept { return false; }
 
 #undef EBB_LIBRARY
 #undef EBB_FIND
-
-bool is_tf32_allowed() noexcept {
-  return switch_of_tf32 && switch_of_tf32->load(std::memory_order_relaxed);
-}
-
-void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept {
-  switch_of_tf32 = &tf32_switch;
-}
 
 void warn_by(void (*log_warning)(const std::string& text)) noexcept { warn = log_warning; }
 

@@ -4,8 +4,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include <atomic>
 #include <string>
+
+#include "ebb/core/kernels/tf32.h"
 
 #if __has_include(<cublasLt.h>)
 #define EBB_HAS_CUBLASLT 1
@@ -159,11 +160,6 @@ bool has_nvrtc(int compute_capability) noexcept;
 bool has_cudnn() noexcept;
 // Whether cuDNN's LSTMs take bf16 on such a GPU: since 9.13, on GPUs that multiply bf16.
 bool has_cudnn_bf16(int compute_capability) noexcept;
-
-// Whether f32 products may be computed in TF32 now. Asked when a product is prepared.
-bool is_tf32_allowed() noexcept;
-// Sets the address of the switch. Called before anything is prepared.
-void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept;
 
 // Sets the function that warnings go to. Called before anything is prepared.
 void warn_by(void (*log_warning)(const std::string& text)) noexcept;

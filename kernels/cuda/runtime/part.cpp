@@ -26,7 +26,7 @@ constexpr KernelTable kKernels = {
 // The library's other symbols are hidden.
 extern "C" __attribute__((visibility("default"))) const ebb::cuda::Part* ebb_cuda_part() {
   static const ebb::cuda::Part part = {.stamp = ebb::cuda::part_stamp(),
-                                       .look_for_tf32_at = ebb::cuda::look_for_tf32_at,
+                                       .look_for_tf32_at = ebb::detail::look_for_tf32_at,
                                        .warn_by = ebb::cuda::warn_by,
                                        .toolkit = ebb::cuda::toolkit,
                                        .open = ebb::cuda::open_device,

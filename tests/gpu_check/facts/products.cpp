@@ -157,7 +157,7 @@ bool keeps_nan(Gpu& gpu, const ProductShape& shape, const cuda::ProductOperands&
 Json products(Gpu& gpu) {
   const Operands operands(gpu);
   std::atomic<bool> tf32 = false;
-  cuda::look_for_tf32_at(tf32);
+  detail::look_for_tf32_at(tf32);
   Json told;
   const auto ask_all = [&](const char* key, DType dtype) {
     Json& rows = told[key] = Json::array();
@@ -174,7 +174,7 @@ Json products(Gpu& gpu) {
   tf32 = true;
   ask_all("tf32", DType::f32);
   static const std::atomic<bool> kOff = false;
-  cuda::look_for_tf32_at(kOff);
+  detail::look_for_tf32_at(kOff);
   return told;
 }
 
