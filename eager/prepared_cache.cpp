@@ -42,7 +42,8 @@ void add_set(Key& key, std::size_t count, const Holds& holds) {
 }
 
 Key key_of(const Runtime& runtime, const DeviceKernel& kernel, const MemoryQuery& query) {
-  Key key = {reinterpret_cast<std::uint64_t>(kernel.prepare), runtime.serial(), is_tf32_allowed()};
+  Key key = {reinterpret_cast<std::uint64_t>(kernel.prepare), runtime.serial(), is_tf32_allowed(),
+             query.workspace_bytes};
   add_set(key, query.inputs.size(), [&](std::size_t i) { return query.destroys(i); });
   add_set(key, query.outputs.size(), [&](std::size_t i) { return query.wants(i); });
   for (const std::uint64_t word : query.attributes->words()) key.push_back(word);

@@ -159,6 +159,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   if (kernel.prepare && !runtime.is_simulated()) {
     query.allocator = &runtime.allocator();
     query.stream = runtime.stream();
+    query.workspace_bytes = needs.workspace_bytes;
     prepared = find_or_prepare(runtime, op, kernel, query);
   }
 

@@ -91,7 +91,8 @@ void Executable::prepare(std::size_t step, Stream* stream) {
                                        .unwanted = &of.unwanted,
                                        .profile = &runtime_.profile(),
                                        .allocator = &runtime_.allocator(),
-                                       .stream = stream}));
+                                       .stream = stream,
+                                       .workspace_bytes = of.workspace_bytes}));
   launches_[step].context.prepared = prepared_.back().get();
 }
 

@@ -90,6 +90,7 @@ class Emitter {
               .inputs = from.inputs,
               .outputs = from.outputs,
               .workspace = schedule_.workspace_buffer[s],
+              .workspace_bytes = schedule_.workspace[s],
               .destroyed = schedule_.destroyed[s],
               .unwanted = from.unwanted,
               .is_repeated = from.repeats != kNone};

@@ -45,9 +45,10 @@ struct Step {
   std::uint32_t first_value = 0;  // into Program::values: inputs, then outputs
   std::uint32_t inputs = 0, outputs = 0;
   std::uint32_t workspace = ~std::uint32_t{0};  // buffer of the arena, if any
-  IndexSet destroyed;                           // inputs that the kernel may use up
-  IndexSet unwanted;                            // outputs that nobody reads
-  bool is_repeated = false;                     // computes values again that were not kept
+  std::size_t workspace_bytes = 0;
+  IndexSet destroyed;        // inputs that the kernel may use up
+  IndexSet unwanted;         // outputs that nobody reads
+  bool is_repeated = false;  // computes values again that were not kept
 };
 
 // A piece of the arena, and the first and last step that need it.

@@ -39,8 +39,10 @@ struct MemoryQuery {
   // The device's allocator, which a prepare rule may hand to a kernel about memory itself
   // (device_figures.h). Null for memory rules, whose answer must not depend on it.
   const memory::CachingAllocator* allocator = nullptr;
-  // For prepare rules, the stream that the kernel will run in.
+  // For prepare rules: the stream that the kernel will run in, and the bytes of workspace that the
+  // memory rule has declared.
   Stream* stream = nullptr;
+  std::size_t workspace_bytes = 0;
 
   bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
   bool wants(std::size_t output) const noexcept { return !unwanted || !unwanted->has(output); }
