@@ -19,7 +19,7 @@ enum class Fault : int {
   instantiate_graph,  //
   launch_graph,       //
   cublaslt,           // cublasLtMatmul
-  cudnn,              // cudnnRNN...
+  cudnn,              // cudnnRNN..., cudnnBackendExecute
   create_cudnn,       // cudnnCreate
   create_cublaslt,    // cublasLtCreate
   execute,            //

@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <cudnn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -435,6 +436,50 @@ TEST_CASE("cuBLASLt takes memory for its handle, and refuses what the library re
   CHECK(cublasLtDestroy(handle) == CUBLAS_STATUS_SUCCESS);
   control().statistics(&after);
   CHECK(after.bytes < before.bytes);
+}
+
+TEST_CASE("A descriptor of cuDNN's backend is refused until it is whole, and stays as it is then") {
+  const auto make = [](cudnnBackendDescriptorType_t type) {
+    cudnnBackendDescriptor_t made = nullptr;
+    REQUIRE(cudnnBackendCreateDescriptor(type, &made) == CUDNN_STATUS_SUCCESS);
+    return made;
+  };
+  const auto set = [](cudnnBackendDescriptor_t to, auto name, auto type, const auto& values) {
+    return cudnnBackendSetAttribute(to, name, type, static_cast<std::int64_t>(std::size(values)),
+                                    std::data(values));
+  };
+  cudnnBackendDescriptor_t const tensor = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR),
+                                 graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR),
+                                 pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  const std::int64_t one[] = {1}, alignment[] = {16}, dims[] = {1, 2, 3, 4};
+  const std::int64_t strides[] = {24, 12, 4, 1}, twice[] = {7, 7};
+  const cudnnDataType_t type[] = {CUDNN_DATA_HALF};
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_DOUBLE, one) ==
+        CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE);
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, one) == CUDNN_STATUS_BAD_PARAM);
+  CHECK(set(tensor, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, type) ==
+        CUDNN_STATUS_BAD_PARAM);
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, one) == CUDNN_STATUS_SUCCESS);
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type) ==
+        CUDNN_STATUS_SUCCESS);
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, alignment) ==
+        CUDNN_STATUS_SUCCESS);
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, dims) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnBackendFinalize(tensor) == CUDNN_STATUS_BAD_PARAM);  // without strides
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnBackendFinalize(tensor) == CUDNN_STATUS_SUCCESS);
+  CHECK(set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, one) == CUDNN_STATUS_BAD_PARAM);
+  const cudnnBackendDescriptor_t no_operation[] = {tensor};
+  CHECK(set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, no_operation) ==
+        CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
+  void* const pointers[] = {nullptr, nullptr};
+  CHECK(set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, twice) ==
+        CUDNN_STATUS_SUCCESS);
+  CHECK(set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers) ==
+        CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnBackendFinalize(pack) == CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES);
+  for (const cudnnBackendDescriptor_t each : {tensor, graph, pack})
+    CHECK(cudnnBackendDestroyDescriptor(each) == CUDNN_STATUS_SUCCESS);
 }
 
 }  // namespace ebb::tests
