@@ -41,7 +41,7 @@ struct Profile {
   /// 90 for compute capability 9.0 of a GPU; workspace depends on it.
   int compute_capability = 0;
   int multiprocessors = 0;
-  /// Whether cuDNN may compute LSTMs, and bf16 LSTMs.
+  /// Whether cuDNN may compute convolutions and LSTMs, and bf16 LSTMs.
   bool has_cudnn = false;
   bool has_cudnn_bf16 = false;
   /// Whether chains of pointwise operators run as one kernel; CUDA compiles it by NVRTC.

@@ -73,7 +73,7 @@ struct ConvLayout {
 // weights. oneDNN's kernels, which serve most convolutions of f32, take a copy of the weights, and
 // in each of at most 8 threads one of an image of up to 512 Ki elements, or of several of 96 Ki in
 // all, with channels rounded up to a vector. f16 and bf16 take float copies of their operands as
-// well. A GPU copies nothing; its gradient of the weights takes up to 4 MiB (8 for f64).
+// well. A GPU's workspace is in kernels/cuda/plans/conv_plan.h.
 namespace cpu {
 KernelFunction conv2d, conv2d_weight_gradient;
 KernelFunction conv_transpose2d;  // and conv2d_input_gradient, which has no bias

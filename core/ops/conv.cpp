@@ -304,7 +304,9 @@ constinit const OpDef conv2d_op{.name = "conv2d",
                                                       query.inputs[1].shape);
                                     },
                                 .cpu = cpu::in_float<cpu::conv2d, cpu::conv2d_memory>,
-                                .cuda = {cuda::conv2d}};
+                                .cuda = {.run = cuda::conv2d,
+                                         .memory = cuda::conv2d_memory,
+                                         .prepare = cuda::conv2d_prepare}};
 
 constinit const OpDef conv2d_input_gradient_op{
     .name = "conv2d_input_gradient",
@@ -314,7 +316,9 @@ constinit const OpDef conv2d_input_gradient_op{
     .shape_only = bit(2),
     .products = products_of_inputs<0, 1>,
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory, cpu::is_input<2>>,
-    .cuda = {cuda::conv2d_input_gradient}};
+    .cuda = {.run = cuda::conv2d_input_gradient,
+             .memory = cuda::conv2d_input_gradient_memory,
+             .prepare = cuda::conv2d_input_gradient_prepare}};
 
 constinit const OpDef conv2d_weight_gradient_op{
     .name = "conv2d_weight_gradient",
@@ -330,7 +334,9 @@ constinit const OpDef conv2d_weight_gradient_op{
     .products = products_of_inputs<1, 2>,
     .cpu = cpu::in_float<cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory,
                          cpu::is_input<2>>,
-    .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
+    .cuda = {.run = cuda::conv2d_weight_gradient,
+             .memory = cuda::conv2d_weight_gradient_memory,
+             .prepare = cuda::conv2d_weight_gradient_prepare}};
 
 constinit const OpDef conv_transpose2d_op{
     .name = "conv_transpose2d",
@@ -339,6 +345,8 @@ constinit const OpDef conv_transpose2d_op{
     .keeps_input = detail::other_factor,
     .products = products_of_inputs<0, 1>,
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory>,
-    .cuda = {cuda::conv_transpose2d}};
+    .cuda = {.run = cuda::conv_transpose2d,
+             .memory = cuda::conv_transpose2d_memory,
+             .prepare = cuda::conv_transpose2d_prepare}};
 
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #include "ebb/core/kernels/conv.h"
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/conv_prepared.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"
@@ -191,18 +192,31 @@ struct AddParts {
   }
 };
 
-ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t weights,
-                     const Buffer& y) noexcept {
-  return {context.inputs[x].spec.shape, context.inputs[weights].spec.shape, y.spec.shape,
-          context.attribute<ConvAttributes>()};
+// Whether a library has computed it, with `status` as its answer.
+bool is_done(const KernelContext& context, Status& status) noexcept {
+  return static_cast<const PreparedConv*>(context.prepared)->try_run(context, status);
 }
 
 }  // namespace
 
+detail::Ref<Prepared> conv2d_prepare(const MemoryQuery& query) {
+  return prepare_conv(ConvPass::forward, query);
+}
+detail::Ref<Prepared> conv2d_input_gradient_prepare(const MemoryQuery& query) {
+  return prepare_conv(ConvPass::input_gradient, query);
+}
+detail::Ref<Prepared> conv_transpose2d_prepare(const MemoryQuery& query) {
+  return prepare_conv(ConvPass::input_gradient, query);
+}
+detail::Ref<Prepared> conv2d_weight_gradient_prepare(const MemoryQuery& query) {
+  return prepare_conv(ConvPass::weight_gradient, query);
+}
+
 Status conv2d(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &weights = context.inputs[1], &y = context.outputs[0];
-  if (y.elements() == 0) return {};
-  const ConvLayout of = layout_of(context, 0, 1, y);
+  Status status;
+  if (y.elements() == 0 || is_done(context, status)) return status;
+  const ConvLayout of = conv_layout(ConvPass::forward, context);
   const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
   return for_floating(y.spec.dtype, [&]<class T>(T) {
     return multiply_tiles(
@@ -218,9 +232,10 @@ Status conv2d_input_gradient(const KernelContext& context) { return conv_transpo
 
 Status conv_transpose2d(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &weights = context.inputs[1], &dx = context.outputs[0];
-  if (dx.elements() == 0) return {};
+  Status status;
+  if (dx.elements() == 0 || is_done(context, status)) return status;
   const auto& attributes = context.attribute<ConvAttributes>();
-  const ConvLayout of(dx.spec.shape, weights.spec.shape, dy.spec.shape, attributes);
+  const ConvLayout of = conv_layout(ConvPass::input_gradient, context);
   return for_floating(dx.spec.dtype, [&]<class T>(T) {
     return multiply_tiles(
         stream_of(context),
@@ -234,8 +249,9 @@ Status conv_transpose2d(const KernelContext& context) {
 Status conv2d_weight_gradient(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &dy = context.inputs[1], &dw = context.outputs[0];
   const std::int64_t count = dw.elements();
-  if (count == 0) return {};
-  const ConvLayout of = layout_of(context, 0, 2, dy);
+  Status status;
+  if (count == 0 || is_done(context, status)) return status;
+  const ConvLayout of = conv_layout(ConvPass::weight_gradient, context);
   const ConvSegments segments(of);
   return for_floating(dw.spec.dtype, [&]<class T>(T) {
     auto* const parts =

@@ -24,7 +24,7 @@ namespace {
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
 // Multiples of 0.25, so that short sums of products are exact in float.
-Tensor ramp(const Shape& shape, DType dtype, const Device& device) {
+Tensor quarters(const Shape& shape, DType dtype, const Device& device) {
   const std::vector<float> values = tests::ramp(static_cast<std::size_t>(shape.elements()));
   return cast(Tensor::from(values, shape), dtype).to(device);
 }
@@ -33,10 +33,10 @@ std::vector<float> floats(const Tensor& x) { return cast(x, DType::f32).to_vecto
 
 struct SmallLstm {
   explicit SmallLstm(DType dtype, const Device& device)
-      : x(ramp({4, 5, 8}, dtype, device).with_grad()),
-        weights{.input = ramp({8, 64}, dtype, device).with_grad(),
-                .recurrent = ramp({16, 64}, dtype, device).with_grad(),
-                .bias = ramp({64}, dtype, device).with_grad()} {}
+      : x(quarters({4, 5, 8}, dtype, device).with_grad()),
+        weights{.input = quarters({8, 64}, dtype, device).with_grad(),
+                .recurrent = quarters({16, 64}, dtype, device).with_grad(),
+                .bias = quarters({64}, dtype, device).with_grad()} {}
   Tensor loss() const { return sum(lstm(x, {&weights, 1}).sequence); }
 
   Tensor x;
@@ -59,7 +59,7 @@ bool is_by_cudnn(const Machine& machine, DType dtype) {
 
 std::size_t library_calls_of_product(const Machine& machine, DType dtype) {
   const Device device = own_cuda();
-  const Tensor a = ramp({8, 16}, dtype, device), b = ramp({16, 8}, dtype, device);
+  const Tensor a = quarters({8, 16}, dtype, device), b = quarters({16, 8}, dtype, device);
   return machine.count(&emulated::Statistics::library_calls, [&] {
     CHECK(floats(matmul(a, b)) == floats(matmul(a.to(Device::cpu()), b.to(Device::cpu()))));
   });
@@ -173,7 +173,7 @@ TEST_CASE("views of 16 bits that begin at an odd element give what aligned ones 
       const auto same = [&](auto f) {
         const auto result = [&](const Device& on, std::int64_t from) {
           const auto view = [&](std::int64_t rows) {
-            const Tensor all = ramp({rows + 3}, dtype, on);
+            const Tensor all = quarters({rows + 3}, dtype, on);
             return from == 0 ? slice(all, 1, rows + 1).clone() : slice(all, 1, rows + 1);
           };
           return floats(f(view(size)));

@@ -10,6 +10,7 @@
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/scan.h"
 #include "ebb/core/kernels/statistics.h"
+#include "ebb/core/kernels/tf32.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
@@ -28,6 +29,17 @@ MemoryNeeds norm_needs(const MemoryQuery& query, std::size_t x, int sums, int nu
                                  : NormWorkspace<float>(nullptr, view, sums, numbers).bytes};
 }
 
+std::size_t cudnn_bytes(ConvPass pass, const MemoryQuery& query) noexcept {
+  const ConvLayout of = conv_layout(pass, query);
+  const DType dtype = query.outputs[0].dtype;
+  if (!suits_cudnn(of, dtype, query.profile)) return 0;
+  Carver carver(nullptr);
+  carver.take_bytes(
+      cudnn_limit(pass, of, dtype, query.profile->compute_capability, is_tf32_allowed()),
+      kConvAlignment);
+  return carver.bytes();
+}
+
 MemoryNeeds sum_needs(const Shape& shape, std::uint32_t axes) noexcept {
   return {.workspace_bytes = plan_sum(MergedAxes(shape, axes)).workspace_bytes()};
 }
@@ -41,10 +53,19 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
                                            size_of(query.inputs[kAttentionLse].dtype))};
 }
 
+MemoryNeeds conv2d_memory(const MemoryQuery& query) {
+  return {.workspace_bytes = cudnn_bytes(ConvPass::forward, query)};
+}
+MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
+  return {.workspace_bytes = cudnn_bytes(ConvPass::input_gradient, query)};
+}
+MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
+  return conv2d_input_gradient_memory(query);
+}
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
-  const ConvLayout of(query.inputs[0].shape, query.inputs[2].shape, query.inputs[1].shape,
-                      query.attribute<ConvAttributes>());
-  return {.workspace_bytes = ConvSegments(of).bytes(of, query.outputs[0].dtype)};
+  const ConvLayout of = conv_layout(ConvPass::weight_gradient, query);
+  return {.workspace_bytes = std::max(ConvSegments(of).bytes(of, query.outputs[0].dtype),
+                                      cudnn_bytes(ConvPass::weight_gradient, query))};
 }
 
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {

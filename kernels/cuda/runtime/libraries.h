@@ -104,7 +104,13 @@ class CublasLtHandle {
   FUNCTION(cudnnGetRNNWeightParams)       \
   FUNCTION(cudnnRNNForward)               \
   FUNCTION(cudnnRNNBackwardData_v8)       \
-  FUNCTION(cudnnRNNBackwardWeights_v8)
+  FUNCTION(cudnnRNNBackwardWeights_v8)    \
+  FUNCTION(cudnnBackendCreateDescriptor)  \
+  FUNCTION(cudnnBackendDestroyDescriptor) \
+  FUNCTION(cudnnBackendSetAttribute)      \
+  FUNCTION(cudnnBackendGetAttribute)      \
+  FUNCTION(cudnnBackendFinalize)          \
+  FUNCTION(cudnnBackendExecute)
 
 struct Cudnn {
 #define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
