@@ -31,4 +31,15 @@ inline constexpr LstmStack kLstmStacks[] = {
     {"text_lstm", 16, 48, 48, 192, 1},
 };
 
+struct ConvLayer {
+  const char* example;
+  std::int64_t images, channels, size, filters, kernel, stride, padding;
+};
+inline constexpr ConvLayer kConvLayers[] = {
+    {"digits_cnn", 32, 1, 8, 16, 3, 1, 1},   {"digits_cnn", 32, 16, 8, 32, 3, 1, 1},
+    {"resnet18", 32, 3, 224, 64, 7, 2, 3},   {"resnet18", 32, 64, 56, 64, 3, 1, 1},
+    {"resnet18", 32, 128, 28, 256, 3, 2, 1}, {"resnet18", 32, 128, 28, 256, 1, 2, 0},
+    {"resnet18", 32, 512, 7, 512, 3, 1, 1},
+};
+
 }  // namespace ebb::facts

@@ -13,6 +13,10 @@ Json addresses(Gpu& gpu);
 Json pages(Gpu& gpu);
 // cuBLASLt's choice for each product of the examples.
 Json products(Gpu& gpu);
+// cuDNN's plan for each convolution of the examples, beside the workspace that memory rules
+// declare: whether it gives the same bits again and when captured, and its time beside ebb's own
+// kernel's.
+Json convolutions(Gpu& gpu);
 // Whether max(0, NaN) is NaN behind a product.
 Json relu_of_nan(Gpu& gpu);
 // Memory that cuDNN asks for in each LSTM of the examples, beside the bytes that memory rules

@@ -23,7 +23,8 @@ constexpr struct {
                  {"lstm_workspaces", lstm_workspaces},
                  {"sort_workspaces", sort_workspaces},
                  {"lstm_capture", lstm_capture},
-                 {"products", products}};
+                 {"products", products},
+                 {"convolutions", convolutions}};
 
 // Writes the file whole or not at all.
 void write(const std::string& file, const Json& told) {
