@@ -57,7 +57,7 @@ struct SessionOptions {
   // and nothing has changed.
   std::optional<memory::Limit> budget = {};
   std::size_t max_plans = 16;  // plans kept; the least recently used goes first
-  Passes passes = {};  // that plans take; false: none
+  Passes passes = {};          // that plans take; false: none
   // Seed of the session's draws: the same seed repeats a session. By default each session takes a
   // key of its own from the generator of the thread that makes it (set_seed).
   std::optional<Seed> seed = {};

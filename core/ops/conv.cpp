@@ -285,28 +285,23 @@ Tensor conv_transpose1d(const Operand& x, const Operand& weights,
                     apply_transpose);
 }
 
-constinit const OpDef conv2d_op{.name = "conv2d",
-                                .infer = infer_images<convolved>,
-                                .gradient = [](Gradient g) -> Tensors {
-                                  Tensors all(static_cast<std::size_t>(g.inputs()));
-                                  if (g.wants(0))
-                                    all[0] = input_gradient(g.dy(), g.x(1), g.x(0), g);
-                                  if (g.wants(1))
-                                    all[1] = weight_gradient(g.x(0), g.dy(), g.x(1), g);
-                                  if (g.inputs() == 3 && g.wants(2))
-                                    all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
-                                  return all;
-                                },
-                                .keeps_input = detail::other_factor,
-                                .products =
-                                    [](const MemoryQuery& query) {
-                                      return products(query.outputs[0].shape,
-                                                      query.inputs[1].shape);
-                                    },
-                                .cpu = cpu::in_float<cpu::conv2d, cpu::conv2d_memory>,
-                                .cuda = {.run = cuda::conv2d,
-                                         .memory = cuda::conv2d_memory,
-                                         .prepare = cuda::conv2d_prepare}};
+constinit const OpDef conv2d_op{
+    .name = "conv2d",
+    .infer = infer_images<convolved>,
+    .gradient = [](Gradient g) -> Tensors {
+      Tensors all(static_cast<std::size_t>(g.inputs()));
+      if (g.wants(0)) all[0] = input_gradient(g.dy(), g.x(1), g.x(0), g);
+      if (g.wants(1)) all[1] = weight_gradient(g.x(0), g.dy(), g.x(1), g);
+      if (g.inputs() == 3 && g.wants(2)) all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
+      return all;
+    },
+    .keeps_input = detail::other_factor,
+    .products =
+        [](const MemoryQuery& query) {
+          return products(query.outputs[0].shape, query.inputs[1].shape);
+        },
+    .cpu = cpu::in_float<cpu::conv2d, cpu::conv2d_memory>,
+    .cuda = {.run = cuda::conv2d, .memory = cuda::conv2d_memory, .prepare = cuda::conv2d_prepare}};
 
 constinit const OpDef conv2d_input_gradient_op{
     .name = "conv2d_input_gradient",

@@ -10,9 +10,10 @@
 
 namespace ebb::cuda {
 
-// Three blocks leave 80 registers. For 8.0 ptxas aims at five blocks by itself, and spills.
+// Three blocks a multiprocessor leave 80 registers a thread, two 128. Without a bound ptxas aims at
+// more blocks, and spills.
 template <class Fold>
-__global__ void __launch_bounds__(kRowThreads, 3)
+__global__ void __launch_bounds__(kRowThreads, sizeof(typename Fold::State) > 16 ? 2 : 3)
     fold_kernel(Fold fold, SumPlan plan, typename Fold::State* partial) {
   fold_block(fold, plan, partial);
 }

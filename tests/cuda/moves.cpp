@@ -91,8 +91,8 @@ TEST_CASE("values moved to the host change no number, and take what the plan say
         CHECK(session.stats().allocated.peak == plan.peak_bytes);
         CHECK(plan.reserved_bytes <= budget);
         CHECK(session.memory().page_locked_bytes == plan.page_locked_bytes);
-        CHECK(locked.reserved_bytes() == locked.profile().in_pages(plan.page_locked_bytes) +
-                                             session.memory().staged_bytes);
+        CHECK(locked.reserved_bytes() ==
+              locked.profile().in_pages(plan.page_locked_bytes) + session.memory().staged_bytes);
         moved += plan.moved_values;
         ahead += ahead_of_need(plan);
         session.close();

@@ -29,9 +29,9 @@ std::size_t workspace_needed(const LstmShape& shape, bool training) {
     return static_cast<std::size_t>(elements) * item_bytes(shape.rnn.type);
   };
   // Inference has no reserve: the emulation keeps its contents in the workspace.
-  return std::max(bytes(shape.workspace_elements(machine().cudnn < 92600 ? 16 : 0)) +
-                      shape.fixed_workspace(),
-                  bytes(training ? 0 : shape.reserve_elements()));
+  return std::max(
+      bytes(shape.workspace_elements(machine().cudnn < 92600 ? 16 : 0)) + shape.fixed_workspace(),
+      bytes(training ? 0 : shape.reserve_elements()));
 }
 std::size_t reserve_needed(const LstmShape& shape) {
   return static_cast<std::size_t>(shape.reserve_elements()) * item_bytes(shape.rnn.type) +
