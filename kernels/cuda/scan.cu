@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/scan.h"
 
+#include <cfloat>
 #include <cub/block/block_scan.cuh>
 
 #include "ebb/core/kernels/convert.h"
@@ -33,6 +34,16 @@ struct Rows {
   }
 };
 
+// A product of elements that finite numbers keep finite: parts of a row are multiplied before what
+// stands ahead of them is known, which may be 0.
+__device__ double multiply(double a, double b) {
+  const double product = a * b;
+  const auto is_infinite = [](double x) { return x > DBL_MAX || x < -DBL_MAX; };
+  if (!is_infinite(product) || is_infinite(a) || is_infinite(b)) return product;
+  return product > 0 ? DBL_MAX : -DBL_MAX;
+}
+__device__ std::uint64_t multiply(std::uint64_t a, std::uint64_t b) { return a * b; }
+
 // A running sum or product. out may be in: each element is read before it is written.
 template <class T>
 struct Scan {
@@ -42,7 +53,9 @@ struct Scan {
   bool exclusive, product;
 
   __device__ Total none() const { return product ? Total{1} : Total{0}; }
-  __device__ Total with(Total total, Total x) const { return product ? total * x : total + x; }
+  __device__ Total with(Total total, Total x) const {
+    return product ? multiply(total, x) : total + x;
+  }
   __device__ Total read(std::int64_t position) const {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Total>(in[position]);
@@ -50,7 +63,10 @@ struct Scan {
       return convert<double>(in[position]);
   }
   __device__ void write(std::int64_t position, Total before, Total x) const {
-    out[position] = convert<T>(exclusive ? before : with(before, x));
+    Total result = exclusive ? before : with(before, x);
+    if constexpr (std::is_same_v<T, double>)
+      if (product && (result == DBL_MAX || result == -DBL_MAX)) result *= 2;  // infinity
+    out[position] = convert<T>(result);
   }
 };
 

@@ -105,6 +105,20 @@ TEST_CASE("running sums and products of nothing are nothing, and those of intege
   EBB_REFUSES(cumprod(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumprod] takes f32");
 }
 
+TEST_CASE("a running product of a long row is 0 behind a 0, and overflows for good without one") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    std::vector<double> numbers(5000, 1e3);
+    for (std::size_t i = 3000; i < 5000; ++i) numbers[i] = 1;
+    const auto last = [&] {
+      const Tensor all = cumprod(cast(Tensor::from(numbers), dtype), 0);
+      return cast(all, DType::f64).to_vector<double>()[4999];
+    };
+    CHECK(last() == kInfinity64);
+    numbers[3] = 0;
+    CHECK(last() == 0);
+  }
+}
+
 TEST_CASE("the gradient of running products takes no more at once than three f64 of their size") {
   const Tensor x = Tensor::full({64, 1024}, 1.5).with_grad();
   const std::size_t before = memory::stats(Device::cpu()).allocated.current;
