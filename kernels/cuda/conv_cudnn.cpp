@@ -61,10 +61,9 @@ class CudnnConv final : public PreparedConv {
 detail::Ref<Prepared> prepare_conv(ConvPass pass, const MemoryQuery& query) {
   const ConvLayout of = conv_layout(pass, query);
   const DType dtype = query.outputs[0].dtype;
-  const char* problem = nullptr;
-  const cudnnHandle_t handle = !suits_cudnn(of, dtype, query.profile) || cudnn() == nullptr
-                                   ? nullptr
-                                   : cuda_stream(query.stream).cudnn(problem);
+  const cudnnHandle_t handle = suits_cudnn(of, dtype, query.profile)
+                                   ? cuda_stream(query.stream).cudnn_or_none("conv2d")
+                                   : nullptr;
   constexpr std::size_t kRoom = kConvAlignment - 64;  // to align the workspace
   if (handle != nullptr && query.workspace_bytes > kRoom) {
     auto conv = detail::make_ref<CudnnConv>(pass);

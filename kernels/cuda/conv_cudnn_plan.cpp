@@ -108,7 +108,7 @@ std::int64_t BackendDescriptor::get(cudnnBackendAttributeName_t name,
   std::int64_t found = 0;
   if (!is_good_ ||
       !done(library().cudnnBackendGetAttribute(handle_, name, type, count, &found, values)))
-    return 0;
+    return -1;
   return found;
 }
 
@@ -178,7 +178,7 @@ bool CudnnConvPlan::take(BackendDescriptor config, const CudnnConvCase& of, std:
     return false;
   const std::int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                         std::ssize(notes), notes);
-  if (count > std::ssize(notes) || !is_wanted(notes, count, of)) return false;
+  if (count < 0 || count > std::ssize(notes) || !is_wanted(notes, count, of)) return false;
 
   BackendDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);

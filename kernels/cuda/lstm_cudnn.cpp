@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <string>
 
-#include "ebb/allocator/error.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
 #include "ebb/kernels/cuda/recurrent_call.h"
@@ -238,13 +236,8 @@ detail::Ref<RecurrentForm> find_lstm(const MemoryQuery& query, bool backward) {
   const auto& attributes = query.attribute<RecurrentAttributes>();
   const RecurrentSizes size(query.inputs[backward ? kRecurrentBackwardX : 0], attributes);
   if (!suits_cudnn(size, query.profile)) return nullptr;
-  const char* problem = nullptr;
-  CudaStream& stream = cuda_stream(query.stream);
-  const cudnnHandle_t handle = cudnn() == nullptr ? nullptr : stream.cudnn(problem);
-  if (!stream.uses_cudnn(handle != nullptr)) return nullptr;
-  if (handle == nullptr)
-    throw Error(std::string("[lstm] ") + problem +
-                " now, as it did before: it takes memory of its own");
+  const cudnnHandle_t handle = cuda_stream(query.stream).cudnn_or_none("lstm");
+  if (handle == nullptr) return nullptr;
   const bool keep = backward || query.wants(RecurrentOperands(attributes).reserve);
   auto lstm = detail::make_ref<CudnnLstm>(size, backward);
   if (!lstm->describe(handle, size, keep)) return nullptr;

@@ -1,6 +1,5 @@
 #include "ebb/core/kernels/scan.h"
 
-#include <cfloat>
 #include <cub/block/block_scan.cuh>
 
 #include "ebb/core/kernels/convert.h"
@@ -12,8 +11,26 @@
 namespace ebb::cuda {
 namespace {
 
-template <class T>
-using RunningTotal = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+// value * 2^exponent, where value is 0, infinite, NaN or in [0.5, 1). Parts of a row are multiplied
+// before it is known what stands ahead of them, and a double may overflow there: 0 would become
+// NaN.
+struct Scaled {
+  double value;
+  std::int64_t exponent;
+
+  __device__ static Scaled of(double x) { return {x, 0}; }
+  __device__ friend Scaled operator*(Scaled a, Scaled b) {
+    const double product = a.value * b.value;
+    if (product == 0 || !isfinite(product)) return {product, 0};
+    int more = 0;
+    const double value = frexp(product, &more);
+    return {value, a.exponent + b.exponent + more};
+  }
+  __device__ double number() const {
+    constexpr std::int64_t kMost = 4096;  // beyond any double's
+    return ldexp(value, static_cast<int>(min(max(exponent, -kMost), kMost)));
+  }
+};
 
 // Rows along an axis, a sum of the plan each. A Work defines the value they carry and how elements
 // change it.
@@ -34,28 +51,16 @@ struct Rows {
   }
 };
 
-// A product of elements that finite numbers keep finite: parts of a row are multiplied before what
-// stands ahead of them is known, which may be 0.
-__device__ double multiply(double a, double b) {
-  const double product = a * b;
-  const auto is_infinite = [](double x) { return x > DBL_MAX || x < -DBL_MAX; };
-  if (!is_infinite(product) || is_infinite(a) || is_infinite(b)) return product;
-  return product > 0 ? DBL_MAX : -DBL_MAX;
-}
-__device__ std::uint64_t multiply(std::uint64_t a, std::uint64_t b) { return a * b; }
-
 // A running sum or product. out may be in: each element is read before it is written.
 template <class T>
 struct Scan {
-  using Total = RunningTotal<T>;
+  using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
   const T* in;
   T* out;
   bool exclusive, product;
 
   __device__ Total none() const { return product ? Total{1} : Total{0}; }
-  __device__ Total with(Total total, Total x) const {
-    return product ? multiply(total, x) : total + x;
-  }
+  __device__ Total with(Total total, Total x) const { return product ? total * x : total + x; }
   __device__ Total read(std::int64_t position) const {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Total>(in[position]);
@@ -63,14 +68,29 @@ struct Scan {
       return convert<double>(in[position]);
   }
   __device__ void write(std::int64_t position, Total before, Total x) const {
-    Total result = exclusive ? before : with(before, x);
-    if constexpr (std::is_same_v<T, double>)
-      if (product && (result == DBL_MAX || result == -DBL_MAX)) result *= 2;  // infinity
-    out[position] = convert<T>(result);
+    out[position] = convert<T>(exclusive ? before : with(before, x));
   }
 };
 
-// The map c -> factor c + term.
+// A running product of floating elements.
+template <class T>
+struct Product {
+  using Total = Scaled;
+  const T* in;
+  T* out;
+  bool exclusive;
+
+  __device__ Scaled none() const { return Scaled::of(1); }
+  __device__ Scaled with(Scaled total, Scaled x) const { return total * x; }
+  __device__ Scaled read(std::int64_t position) const {
+    return Scaled::of(convert<double>(in[position]));
+  }
+  __device__ void write(std::int64_t position, Scaled before, Scaled x) const {
+    out[position] = convert<T>((exclusive ? before : before * x).number());
+  }
+};
+
+// The map c -> factor c + term. The factor of a part may overflow where the whole row's does not.
 struct Affine {
   double factor, term;
 };
@@ -180,6 +200,10 @@ Status scan(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& how = context.attribute<ScanAttributes>();
   const auto of = [&]<class T>(T) {
+    if constexpr (!std::is_integral_v<T>)
+      if (how.product != 0)
+        return run(context, how.axis, how.reverse != 0,
+                   Product<T>{in.as<const T>(), out.as<T>(), how.exclusive != 0});
     return run(context, how.axis, how.reverse != 0,
                Scan<T>{in.as<const T>(), out.as<T>(), how.exclusive != 0, how.product != 0});
   };

@@ -1,4 +1,6 @@
 // Convolutions on a GPU: when cuDNN computes them, within which memory, and when ebb does.
+#include <thread>
+
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/kernels/conv.h"
@@ -156,4 +158,24 @@ TEST_CASE("a convolution is ebb's own where cuDNN refuses its plan, or operands 
                       [&] { second = last(slice(x, 1, 2)); }) == 0);
   CHECK(distance(Tensor::from(second),
                  Tensor::from(std::vector<float>(right.begin() + 36, right.begin() + 72))) < 1e-3);
+}
+
+TEST_CASE("a device convolves by cuDNN or without it, whichever its first convolution could") {
+  const Machine machine;
+  const Tensor w = filled({4, 4, 3, 3}, 11, DType::f32);
+  const auto convolved = [&](const Device& device, std::int64_t side) {
+    const std::uint64_t before = machine.statistics().library_calls;
+    conv2d(filled({1, 4, side, side}, 7, DType::f32).to(device), w.to(device)).to(Device::cpu());
+    return machine.statistics().library_calls > before;
+  };
+  const Device with = own_cuda(), without = own_cuda();
+  CHECK(convolved(with, 7));
+  machine->inject(Fault::create_cudnn, 0, 2);
+  CHECK_FALSE(convolved(without, 7));
+  CHECK_FALSE(convolved(without, 9));
+  std::thread([&] {
+    machine->inject(Fault::create_cudnn, 0, 2);
+    CHECK_THROWS_WITH(convolved(with, 7), Catch::Contains("[conv2d]"));
+    CHECK(convolved(with, 7));
+  }).join();
 }

@@ -105,18 +105,24 @@ TEST_CASE("running sums and products of nothing are nothing, and those of intege
   EBB_REFUSES(cumprod(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumprod] takes f32");
 }
 
-TEST_CASE("a running product of a long row is 0 behind a 0, and overflows for good without one") {
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    std::vector<double> numbers(5000, 1e3);
-    for (std::size_t i = 3000; i < 5000; ++i) numbers[i] = 1;
-    const auto last = [&] {
-      const Tensor all = cumprod(cast(Tensor::from(numbers), dtype), 0);
-      return cast(all, DType::f64).to_vector<double>()[4999];
-    };
-    CHECK(last() == kInfinity64);
-    numbers[3] = 0;
-    CHECK(last() == 0);
+TEST_CASE(
+    "a running product of a long row may overflow on a part of it, behind a 0 or a small one") {
+  std::vector<double> numbers(5000, 1);
+  const auto last = [&](DType dtype) {
+    const Tensor all = cumprod(cast(Tensor::from(numbers), dtype), 0);
+    return cast(all, DType::f64).to_vector<double>()[4999];
+  };
+  for (std::size_t i = 0; i < 1024; ++i) {
+    numbers[i] = 0.5;
+    numbers[1024 + i] = 2;
+    if (i < 512) numbers[2048 + i] = 2;
+    if (i < 500) numbers[3000 + i] = 0.5;
   }
+  CHECK(last(DType::f64) == 4096);
+  numbers[1000] = 0;
+  for (const DType dtype : {DType::f32, DType::f64}) CHECK(last(dtype) == 0);
+  numbers.assign(5000, 1e3);
+  for (const DType dtype : {DType::f32, DType::f64}) CHECK(last(dtype) == kInfinity);
 }
 
 TEST_CASE("the gradient of running products takes no more at once than three f64 of their size") {

@@ -62,11 +62,16 @@ struct ConvSegments {
 };
 
 // Whether cuDNN should compute it, if it has a plan within the workspace. No operand is empty then.
+// PyTorch splits larger images, since some of cuDNN's kernels count elements in 32 bits.
+inline constexpr std::int64_t kMostCudnnElements = (std::int64_t{1} << 31) - 1;
 inline bool suits_cudnn(const ConvLayout& of, DType dtype,
                         const memory::Profile* profile) noexcept {
   return profile != nullptr && profile->has_cudnn && dtype != DType::f64 &&
          (dtype != DType::bf16 || profile->compute_capability >= 80) && of.is_usual() &&
-         of.images > 0 && of.filters > 0 && of.channels > 0 && of.places() > 0 && of.pixels() > 0;
+         of.images > 0 && of.filters > 0 && of.channels > 0 && of.places() > 0 && of.pixels() > 0 &&
+         of.images * std::max(of.groups * of.channels * of.pixels(),
+                              of.groups * of.filters * of.places()) <=
+             kMostCudnnElements;
 }
 
 // Bytes of workspace that cuDNN's plan may use. Tensor cores read and write channels last, rounded

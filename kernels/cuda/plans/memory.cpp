@@ -124,8 +124,10 @@ MemoryNeeds argsort_memory(const MemoryQuery& query) {
 }
 
 MemoryNeeds scan_memory(const MemoryQuery& query) {
-  const auto axis = query.attribute<ScanAttributes>().axis;
-  return {.workspace_bytes = plan_scan({query.inputs[0].shape, {axis}}).workspace_bytes()};
+  const auto& how = query.attribute<ScanAttributes>();
+  const bool scaled = how.product != 0 && is_floating(query.inputs[0].dtype);  // two numbers
+  return {.workspace_bytes =
+              (scaled ? 2 : 1) * plan_scan({query.inputs[0].shape, {how.axis}}).workspace_bytes()};
 }
 // Its totals are two numbers.
 MemoryNeeds recurrence_memory(const MemoryQuery& query) {

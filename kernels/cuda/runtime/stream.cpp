@@ -58,4 +58,19 @@ void CudaStream::close() noexcept {
   static_cast<void>(cudaGetLastError());
 }
 
+#if EBB_HAS_CUDNN
+cudnnHandle_t CudaStream::cudnn_or_none(const char* name) {
+  const char* problem = nullptr;
+  const cudnnHandle_t handle = cuda::cudnn() == nullptr ? nullptr : cudnn(problem);
+  auto use = Common::UseOfCudnn::undecided;
+  const auto wanted = handle != nullptr ? Common::UseOfCudnn::yes : Common::UseOfCudnn::no;
+  if (common_->use_of_cudnn.compare_exchange_strong(use, wanted)) use = wanted;
+  if (use == Common::UseOfCudnn::no) return nullptr;
+  if (handle == nullptr)
+    throw Error(std::string("[") + name + "] " + problem +
+                " now, as it did before: it takes memory of its own");
+  return handle;
+}
+#endif
+
 }  // namespace ebb::cuda

@@ -74,13 +74,10 @@ class CudaStream final : public DeviceStream {
 #endif
 #if EBB_HAS_CUDNN
   cudnnHandle_t cudnn(const char*& problem) noexcept { return cudnn_.get(stream_, problem); }
-  // Whether the device uses cuDNN. If that is still undecided, `has_handle` decides.
-  bool uses_cudnn(bool has_handle) noexcept {
-    auto found = Common::UseOfCudnn::undecided;
-    const auto wanted = has_handle ? Common::UseOfCudnn::yes : Common::UseOfCudnn::no;
-    return (common_->use_of_cudnn.compare_exchange_strong(found, wanted) ? wanted : found) ==
-           Common::UseOfCudnn::yes;
-  }
+  // The handle for the named operator, or null where the device does without cuDNN: the first
+  // question decides that, so that what is free later does not change results. Throws Error where
+  // the device computes by cuDNN, which cannot start in this stream now.
+  cudnnHandle_t cudnn_or_none(const char* name);
 #endif
 
  private:
