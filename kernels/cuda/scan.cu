@@ -21,7 +21,7 @@ struct Scaled {
   __device__ static Scaled of(double x) { return {x, 0}; }
   __device__ friend Scaled operator*(Scaled a, Scaled b) {
     const double product = a.value * b.value;
-    if (product == 0 || !isfinite(product)) return {product, 0};
+    if (product == 0 || product - product != 0) return {product, 0};  // 0, infinite or NaN
     int more = 0;
     const double value = frexp(product, &more);
     return {value, a.exponent + b.exponent + more};
