@@ -40,6 +40,7 @@ void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
     for (unsigned y = 0; y < threads.y; ++y)
       for (unsigned x = 0; x < threads.x; ++x) places_.push_back({x, y, z});
   threads_count_ = static_cast<int>(places_.size());
+  last_looked_at_ = blocks_ + kBlocksLookedAt;
   // The thread sanitizer takes a new fiber to come after all that its maker has done.
   if constexpr (sanitizers::kThread) make_fibers(places_.size() + 1);
   at_warp_.assign(static_cast<std::size_t>(threads_count_ + kLanes - 1) / kLanes, 0);
@@ -108,7 +109,9 @@ void Block::enter() {
 // A fiber's loop: runs one thread of the block after the other.
 void Block::carry() {
   while (true) {
-    sanitizers::acquire(&begun_);
+    const bool looks = this->looks();
+    fiber_->count_accesses(looks);
+    if (looks) sanitizers::acquire(&begun_);
     if (alone_) {
       outcome_ = (*std::exchange(alone_, nullptr))();
     } else {
@@ -117,7 +120,7 @@ void Block::carry() {
       } while (!sanitizers::kThread && started_ < threads_count_ &&
                (!ready_first_ || ready_count_ == 0));
     }
-    sanitizers::release(&ended_);
+    if (looks) sanitizers::release(&ended_);
     if constexpr (!sanitizers::kThread) idle_.push_back(fiber_);
     next();
   }
@@ -203,14 +206,14 @@ void Block::wait_for_block(const char* file, int line) {
   own.file = file;
   own.line = line;
   char& barrier = barriers_[blocks_ % std::size(barriers_)][own.barriers++ % 2];
-  sanitizers::release(&barrier);
+  if (looks()) sanitizers::release(&barrier);
   if (++at_barrier_ < threads_count_) {
     own.state = State::at_barrier;
     wait();
-    sanitizers::acquire(&barrier);
+    if (looks()) sanitizers::acquire(&barrier);
     return;
   }
-  sanitizers::acquire(&barrier);
+  if (looks()) sanitizers::acquire(&barrier);
   at_barrier_ = 0;
   for (const int thread : order_) {
     const Thread& other = threads_[static_cast<std::size_t>(thread)];

@@ -93,6 +93,10 @@ class Block {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   std::size_t blocks_ = 0;  // run so far
+  // The last block of a launch whose races are looked for: it takes a hundred times as long.
+  static constexpr std::size_t kBlocksLookedAt = 32;
+  std::size_t last_looked_at_ = 0;
+  bool looks() const noexcept { return alone_ || blocks_ <= last_looked_at_; }
 
   // Names by which the thread sanitizer knows a launch's begin, its end, and barriers. A block's
   // barriers have two names in turn: with one, a thread that leaves late would seem to come after

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "ebb/tests/emulated_cuda/execution/sanitizers.h"
 #include "ebb/tests/emulated_cuda/memory/page.h"
@@ -117,9 +118,14 @@ void Fiber::reset() noexcept {
   stands_ = prepare_stack(top(), entry_);
 }
 
-void Fiber::release(void* at, const Fiber& running) const noexcept {
+void Fiber::count_accesses(bool counts) noexcept {
+  if (std::exchange(accesses_count_, counts) != counts) sanitizers::count_accesses(counts);
+}
+
+void Fiber::release(void* at, const Fiber& running) noexcept {
   if constexpr (!sanitizers::kThread) return;
   sanitizers::switch_shadow(shadow_);
+  count_accesses(true);
   sanitizers::release(at);
   sanitizers::switch_shadow(running.shadow_);
 }

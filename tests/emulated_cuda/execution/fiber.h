@@ -21,8 +21,10 @@ class Fiber {
   static void arrived() noexcept;
   // Makes the fiber begin anew, wherever it was.
   void reset() noexcept;
-  // Releases, to the thread sanitizer, in the name of this fiber while another one runs.
-  void release(void* at, const Fiber& running) const noexcept;
+  // For the thread sanitizer: whether the accesses of this fiber, which runs, count.
+  void count_accesses(bool counts) noexcept;
+  // Releases in the name of this fiber while another one runs, and lets its accesses count.
+  void release(void* at, const Fiber& running) noexcept;
   // Tells the address sanitizer that all frames on this stack are dead.
   void abandon() noexcept;
 
@@ -36,6 +38,7 @@ class Fiber {
   void (*entry_)() = nullptr;
   void* fake_stack_ = nullptr;  // of the address sanitizer
   void* shadow_ = nullptr;      // of the thread sanitizer
+  bool accesses_count_ = true;
 };
 
 }  // namespace ebb::emulated

@@ -15,6 +15,10 @@
 #include <sanitizer/tsan_interface.h>
 extern "C" void __tsan_java_init(std::uintptr_t begin, std::uintptr_t bytes);
 extern "C" void __tsan_java_alloc(std::uintptr_t at, std::uintptr_t bytes);
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
 
 namespace ebb::emulated::sanitizers {
@@ -47,6 +51,11 @@ inline void switch_shadow(void* shadow) {
 }
 inline void release(void* at) { __tsan_release(at); }
 inline void acquire(void* at) { __tsan_acquire(at); }
+// Whether the running fiber's accesses count. They do at first.
+inline void count_accesses(bool counts) {
+  (counts ? AnnotateIgnoreReadsEnd : AnnotateIgnoreReadsBegin)(__FILE__, __LINE__);
+  (counts ? AnnotateIgnoreWritesEnd : AnnotateIgnoreWritesBegin)(__FILE__, __LINE__);
+}
 // Forgets earlier accesses to the memory. It must lie inside the one range announced before.
 inline void announce(void* at, unsigned long bytes) {
   __tsan_java_init(reinterpret_cast<std::uintptr_t>(at), bytes);
@@ -62,6 +71,7 @@ inline void drop_shadow(void*) {}
 inline void switch_shadow(void*) {}
 inline void release(void*) {}
 inline void acquire(void*) {}
+inline void count_accesses(bool) {}
 inline void announce(void*, unsigned long) {}
 inline void forget(void*, unsigned long) {}
 #endif
