@@ -101,8 +101,7 @@ TEST_CASE("Rows and columns of any length are reduced, and put in order, as the 
   }
 }
 
-TEST_CASE("softmax along any axis is that of the references, of any number of classes",
-          "[concurrent]") {
+TEST_CASE("softmax along any axis is that of the references, of any number of classes") {
   for (const DType dtype : dtypes())
     for (const Shape& shape :
          {Shape{2, 300, 33}, Shape{3, 700, 5}, Shape{200, 3, 33}, Shape{2, 1025, 1}})
@@ -149,8 +148,7 @@ TEST_CASE("Rows and columns of any length have the running sums and products of 
               false);
 }
 
-TEST_CASE("Long rows, and many, are compared and chosen from wherever they broadcast",
-          "[concurrent]") {
+TEST_CASE("Long rows, and many, are compared and chosen from wherever they broadcast") {
   for (const DType dtype : every_dtype())
     for (const std::int64_t columns : {1, 7, 511, 512, 513, 40'001}) {
       if (on_emulated_cuda() && columns > 1000 && dtype != DType::f32) continue;
@@ -192,7 +190,7 @@ TEST_CASE("Products of any size are those of the references, transposed or not",
     }
 }
 
-TEST_CASE("Convolutions of any size are those of the references", "[concurrent]") {
+TEST_CASE("Convolutions of any size are those of the references") {
   const auto conv = [](const Shape& x, const Shape& w, const Conv2dOptions& options) {
     for (const DType dtype : dtypes())
       check({{x}, {w}, {{w[0]}}}, dtype, EBB_CALL(conv2d(in[0], in[1], in[2], options)));
@@ -241,7 +239,7 @@ TEST_CASE("Convolutions of any size are those of the references", "[concurrent]"
              {.stride = {2, 1}, .padding = {3, 1}, .output_padding = {3, 2}, .dilation = {4, 3}});
 }
 
-TEST_CASE("Pools of rows of many windows are those of the references", "[concurrent]") {
+TEST_CASE("Pools of rows of many windows are those of the references") {
   for (const DType dtype : dtypes())
     for (const auto& [height, width] : {std::pair{2, 700}, {9, 5}, {4, 258}, {1, 1}, {3, 20}})
       for (const std::int64_t kernel : {1, 2, 3, 5, 20})
