@@ -160,7 +160,9 @@ constinit const OpDef attention_op{.name = "scaled_dot_product_attention",
                                    .gradient_outputs = bit(1),
                                    .products = products,
                                    .cpu = cpu::in_float<cpu::attention, cpu::attention_memory>,
-                                   .cuda = {cuda::attention}};
+                                   .cuda = {.run = cuda::attention,
+                                            .memory = cuda::attention_memory,
+                                            .prepare = cuda::attention_prepare}};
 
 constinit const OpDef attention_backward_op{
     .name = "attention_backward",

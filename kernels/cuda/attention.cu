@@ -7,6 +7,8 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
+#include "ebb/kernels/cuda/half_tile.h"
+#include "ebb/kernels/cuda/prepared_plan.h"
 #include "ebb/kernels/cuda/tile_product.h"
 #include "ebb/kernels/cuda/walk.h"
 
@@ -15,15 +17,25 @@
 namespace ebb::cuda {
 namespace {
 
-constexpr int kBlock = kTileThreads * kTileThreads, kDepth = 8;
+constexpr int kBlock = kTileThreads * kTileThreads;
+
+// Tensor cores multiply bf16 from capability 8.0 on. Probabilities are rounded to T there.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <class T>
+using Factors = TileFactors<Accumulate<T>, 8>;
+#else
+template <class T>
+using Factors = std::conditional_t<sizeof(T) == 2, HalfFactors<T>, TileFactors<Accumulate<T>, 8>>;
+#endif
 
 template <class A>
 using Sums = A[kTileEach][kTileEach];
 
 // Shared memory of a block, within the 48 KiB that every kernel may have.
-template <class A>
+template <class T>
 struct Shared {
-  TileFactors<A, kDepth> factors;
+  using A = Accumulate<T>;
+  Factors<T> factors;
   A tile[kTileSide][kTilePitch];  // scores, or values made from them: queries by keys
   A largest[kTileSide], sums[kTileSide], shrunk[kTileSide];
 };
@@ -31,6 +43,7 @@ struct Shared {
 template <class T>
 struct Attention {
   using A = Accumulate<T>;
+  static constexpr int kDepth = Factors<T>::kDepth;
   AttentionLayout of;
   const T *q, *k, *v;
   const T* added = nullptr;  // additive mask; counts: boolean mask. At most one
@@ -49,7 +62,7 @@ struct Attention {
 
   // sums += products of rows of a, from `row` on, with rows of b, from `line` on. Both have `depth`
   // columns.
-  __device__ void add_rows(Shared<A>& shared, const T* a, std::int64_t row, std::int64_t rows,
+  __device__ void add_rows(Shared<T>& shared, const T* a, std::int64_t row, std::int64_t rows,
                            const T* b, std::int64_t line, std::int64_t lines, std::int64_t depth,
                            Sums<A>& sums) const {
     const auto at = [depth](const T* of_all, std::int64_t i, std::int64_t count, std::int64_t d) {
@@ -57,8 +70,8 @@ struct Attention {
     };
     for (std::int64_t first = 0; first < depth; first += kDepth) {
       for_tile<kDepth, true, 1>([&](int d, int i) {
-        shared.factors.a[d][i] = at(a, row + i, rows, first + d);
-        shared.factors.b[d][i] = at(b, line + i, lines, first + d);
+        shared.factors.set_a(d, i, at(a, row + i, rows, first + d));
+        shared.factors.set_b(d, i, at(b, line + i, lines, first + d));
       });
       __syncthreads();
       add_products(shared.factors, sums);
@@ -69,19 +82,19 @@ struct Attention {
   // sums += the shared tile, or its transpose, times rows of b. b has `rows` rows of `width`
   // columns; its part begins at `row` and `column`.
   template <bool kTransposed>
-  __device__ void add_tile(Shared<A>& shared, const T* b, std::int64_t row, std::int64_t rows,
+  __device__ void add_tile(Shared<T>& shared, const T* b, std::int64_t row, std::int64_t rows,
                            std::int64_t width, std::int64_t column, Sums<A>& sums) const {
     [[maybe_unused]] constexpr int kUnroll = 1;
     EBB_TILE_UNROLL
     for (int first = 0; first < kTileSide; first += kDepth) {
       for_tile<kDepth, true, 1>([&](int d, int i) {
-        shared.factors.a[d][i] =
-            kTransposed ? shared.tile[first + d][i] : shared.tile[i][first + d];
+        shared.factors.set_a(d, i,
+                             kTransposed ? shared.tile[first + d][i] : shared.tile[i][first + d]);
       });
       for_tile<kDepth, false, 1>([&](int d, int i) {
         const std::int64_t at = row + first + d;
-        shared.factors.b[d][i] =
-            at < rows && column + i < width ? static_cast<A>(b[at * width + column + i]) : A(0);
+        const bool is_there = at < rows && column + i < width;
+        shared.factors.set_b(d, i, is_there ? static_cast<A>(b[at * width + column + i]) : A(0));
       });
       __syncthreads();
       add_products(shared.factors, sums);
@@ -91,12 +104,12 @@ struct Attention {
 
   // Writes the products of a tile of queries and keys into the shared tile. The caller adds the
   // barrier.
-  __device__ void products(Shared<A>& shared, std::int64_t batch, std::int64_t query,
+  __device__ void products(Shared<T>& shared, std::int64_t batch, std::int64_t query,
                            std::int64_t key) const {
     Sums<A> sums = {};
     add_rows(shared, q + batch * of.length * of.depth, query, of.length,
              k + batch * of.keys * of.depth, key, of.keys, of.depth, sums);
-    for_sums(sums, [&](int i, int j, A sum) { shared.tile[i][j] = sum; });
+    for_sums(shared.factors, sums, [&](int i, int j, A sum) { shared.tile[i][j] = sum; });
   }
   // The score of a query and a key, from their product. `masked` is where the mask of this batch
   // begins. -infinity for keys that are masked or lie beyond the matrix.
@@ -118,7 +131,7 @@ __global__ void __launch_bounds__(kBlock)
   using A = Accumulate<T>;
   constexpr A kLowest = -std::numeric_limits<A>::infinity();
   constexpr int kParts = kBlock / kTileSide;  // threads per row
-  __shared__ Shared<A> shared;
+  __shared__ Shared<T> shared;
   const AttentionLayout& of = a.of;
   const int row = static_cast<int>(threadIdx.x) / kParts,
             part = static_cast<int>(threadIdx.x) % kParts;
@@ -167,7 +180,7 @@ __global__ void __launch_bounds__(kBlock)
         shared.sums[row] = shared.sums[row] * shrunk + sum;
       }
       __syncthreads();
-      for_sums(results, [&](int i, int, A& result) { result *= shared.shrunk[i]; });
+      for_sums(shared.factors, results, [&](int i, int, A& result) { result *= shared.shrunk[i]; });
       a.template add_tile<false>(shared, v, key, of.keys, of.width, column, results);
     }
     __syncthreads();
@@ -176,7 +189,7 @@ __global__ void __launch_bounds__(kBlock)
                    static_cast<int>(of.length - query < kTileSide ? of.length - query : kTileSide),
                columns =
                    static_cast<int>(of.width - column < kTileSide ? of.width - column : kTileSide);
-    for_sums(results, [&](int i, int j, A result) {
+    for_sums(shared.factors, results, [&](int i, int j, A result) {
       const A sum = shared.sums[i];
       if (i < rows && j < columns)
         y[i * of.width + j] = static_cast<T>(sum == A(0) ? A(0) : result / sum);
@@ -199,7 +212,7 @@ __global__ void __launch_bounds__(kBlock)
     attention_backward_kernel(const Attention<T> a, const ProductTiles tiles) {
   using std::exp;
   using A = Accumulate<T>;
-  __shared__ Shared<A> shared;
+  __shared__ Shared<T> shared;
   const AttentionLayout& of = a.of;
   const std::int64_t width = kOf == Of::v ? of.width : of.depth,
                      rows = kOf == Of::q ? of.length : of.keys;
@@ -229,13 +242,10 @@ __global__ void __launch_bounds__(kBlock)
         Sums<A> d = {};
         a.add_rows(shared, dy, query, of.length, v, key, of.keys, of.width, d);
         __syncthreads();  // needed even if there were no columns to add
-        for (int i = 0; i < kTileEach; ++i) {
-          const std::int64_t at = query + static_cast<int>(threadIdx.x) / kTileThreads +
-                                  static_cast<std::int64_t>(i) * kTileThreads;
-          const A dots = at < of.length ? a.dots[batch * of.length + at] : A(0);
-          for (int j = 0; j < kTileEach; ++j) d[i][j] = (d[i][j] - dots) * a.scale;
-        }
-        for_sums(d, [&](int i, int j, A difference) { shared.tile[i][j] *= difference; });
+        for_sums(shared.factors, d, [&](int i, int j, A of_p) {
+          const A dots = query + i < of.length ? a.dots[batch * of.length + query + i] : A(0);
+          shared.tile[i][j] *= (of_p - dots) * a.scale;
+        });
       }
       __syncthreads();
       if (kOf == Of::q)
@@ -247,7 +257,7 @@ __global__ void __launch_bounds__(kBlock)
       else
         a.template add_tile<true>(shared, dy, query, of.length, of.width, column, results);
     }
-    for_sums(results, [&](int i, int j, A result) {
+    for_sums(shared.factors, results, [&](int i, int j, A result) {
       if (row + i < rows && column + j < width)
         a.gradient[(batch * rows + row + i) * width + column + j] = static_cast<T>(result);
     });
@@ -319,6 +329,8 @@ Status run(const KernelContext& context, void (*kernel)(Attention<T>, ProductTil
 
 Status attention(const KernelContext& context) {
   const Buffer &y = context.outputs[0], &lse = context.outputs[1];
+  Status status;
+  if (y.elements() != 0 && is_done(context, status)) return status;
   return for_floating(y.spec.dtype, [&]<class T>(T) {
     Attention<T> a = attention_of<T>(context, 3);
     a.y = y.as<T>();

@@ -1,10 +1,10 @@
 #include "ebb/core/kernels/conv.h"
 
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cuda/conv_prepared.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"
+#include "ebb/kernels/cuda/prepared_plan.h"
 #include "ebb/kernels/cuda/tile_product.h"
 
 // All three are matrix products. One factor is pixels, read through the geometry of the convolution
@@ -191,11 +191,6 @@ struct AddParts {
     out[i] = static_cast<T>(sum);
   }
 };
-
-// Whether a library has computed it, with `status` as its answer.
-bool is_done(const KernelContext& context, Status& status) noexcept {
-  return static_cast<const PreparedConv*>(context.prepared)->try_run(context, status);
-}
 
 }  // namespace
 

@@ -1,7 +1,6 @@
-#include <cstdint>
-
-#include "ebb/kernels/cuda/conv_cudnn_plan.h"
-#include "ebb/kernels/cuda/conv_prepared.h"
+#include "ebb/kernels/cuda/cudnn_operations.h"
+#include "ebb/kernels/cuda/plans/cudnn_workspace.h"
+#include "ebb/kernels/cuda/prepared_plan.h"
 #include "ebb/kernels/cuda/runtime/stream.h"
 #include "ebb/kernels/cuda/strided_copy.h"
 
@@ -23,37 +22,25 @@ Status spread(const KernelContext& context, const Buffer& bias, const Buffer& y)
 
 // A bias is in the result's memory before the convolution adds to it, so that the sum is rounded
 // once.
-class CudnnConv final : public PreparedConv {
+class CudnnConv final : public PreparedPlan {
  public:
   explicit CudnnConv(ConvPass pass) noexcept : pass_(pass) {}
-  CudnnConvPlan& plan() noexcept { return plan_; }
+  CudnnPlan& plan() noexcept { return plan_; }
 
   std::size_t bytes() const noexcept override { return sizeof(*this); }
   const char* way() const noexcept override { return "by cuDNN"; }
   bool try_run(const KernelContext& context, Status& status) const noexcept override {
     const auto [x, weights, y] = conv_operands(pass_, context);
-    std::uintptr_t together = 0;
-    for (const void* data : {x.data, weights.data, y.data})
-      together |= reinterpret_cast<std::uintptr_t>(data);
-    const char* problem = nullptr;
-    const cudnnHandle_t handle = cuda_stream(context.stream).cudnn(problem);
-    if (together % 16 != 0 || handle == nullptr) return false;
     if (context.attribute<ConvAttributes>().bias != 0)
       if (status = spread(context, context.inputs[2], context.outputs[0]); !status.ok())
         return true;
-    Carver carver(context.workspace);
-    std::byte* const workspace = carver.take_bytes(plan_.workspace_bytes(), kConvAlignment);
-    const cudnnStatus_t answer = plan_.execute(handle, x.data, weights.data, y.data, workspace);
-    if (answer >= CUDNN_STATUS_NOT_SUPPORTED && answer < CUDNN_STATUS_INTERNAL_ERROR) return false;
-    status = answer == CUDNN_STATUS_SUCCESS
-                 ? Status()
-                 : Status::fail("cuDNN could not compute a convolution", static_cast<int>(answer));
-    return true;
+    const void* const operands[] = {x.data, weights.data, y.data};
+    return plan_.try_run(context, operands, "cuDNN could not compute a convolution", status);
   }
 
  private:
   const ConvPass pass_;
-  mutable CudnnConvPlan plan_;  // which keeps the addresses of its last call
+  mutable CudnnPlan plan_;  // which keeps the addresses of its last call
 };
 
 }  // namespace
@@ -64,22 +51,22 @@ detail::Ref<Prepared> prepare_conv(ConvPass pass, const MemoryQuery& query) {
   const cudnnHandle_t handle = suits_cudnn(of, dtype, query.profile)
                                    ? cuda_stream(query.stream).cudnn_or_none("conv2d")
                                    : nullptr;
-  constexpr std::size_t kRoom = kConvAlignment - 64;  // to align the workspace
-  if (handle != nullptr && query.workspace_bytes > kRoom) {
+  if (handle != nullptr) {
     auto conv = detail::make_ref<CudnnConv>(pass);
     const bool tf32 =
         dtype == DType::f32 && query.profile->compute_capability >= 80 && is_tf32_allowed();
     const bool adds = query.attribute<ConvAttributes>().bias != 0;
-    if (conv->plan().choose({pass, of, dtype, adds, tf32}, query.workspace_bytes - kRoom, handle))
+    if (conv->plan().choose(describe({pass, of, dtype, adds, tf32}),
+                            cudnn_limit_of(query.workspace_bytes), {handle}))
       return conv;
   }
-  return detail::make_ref<PreparedConv>();
+  return detail::make_ref<PreparedPlan>();
 }
 
 #else
 
 detail::Ref<Prepared> prepare_conv(ConvPass, const MemoryQuery&) {
-  return detail::make_ref<PreparedConv>();
+  return detail::make_ref<PreparedPlan>();
 }
 
 #endif

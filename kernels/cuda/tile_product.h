@@ -47,10 +47,14 @@ struct ProductTiles {
 };
 
 // kDepth columns of a and rows of b, stored by depth.
-template <class A, int kDepth>
+template <class A, int kDepthOf>
 struct TileFactors {
+  static constexpr int kDepth = kDepthOf;
   A a[kDepth][kTilePitch];
   A b[kDepth][kTilePitch];
+
+  __device__ void set_a(int depth, int line, A value) { a[depth][line] = value; }
+  __device__ void set_b(int depth, int line, A value) { b[depth][line] = value; }
 };
 
 // Calls body(depth, line) for this thread's elements of a tile of lines by kDepth. Neighbouring
@@ -83,8 +87,9 @@ __device__ inline void add_products(const TileFactors<A, kDepth>& tile,
 }
 
 // Calls body(row, column, sum) for this thread's sums.
-template <class A, class Body>
-__device__ inline void for_sums(A (&sums)[kTileEach][kTileEach], const Body& body) {
+template <class A, int kDepth, class Body>
+__device__ inline void for_sums(const TileFactors<A, kDepth>&, A (&sums)[kTileEach][kTileEach],
+                                const Body& body) {
   const int x = static_cast<int>(threadIdx.x) % kTileThreads,
             y = static_cast<int>(threadIdx.x) / kTileThreads;
   for (int j = 0; j < kTileEach; ++j)
@@ -128,7 +133,7 @@ __global__ void __launch_bounds__(kTileThreads* kTileThreads)
       add_products(tile, sums);
       __syncthreads();
     }
-    for_sums(sums, [&](int i, int j, A sum) {
+    for_sums(tile, sums, [&](int i, int j, A sum) {
       if (row + i < of.m && column + j < of.n) of.put(product, row + i, column + j, sum);
     });
   }

@@ -77,7 +77,7 @@ inline bool suits_cudnn(const ConvLayout& of, DType dtype,
 // Bytes of workspace that cuDNN's plan may use. Tensor cores read and write channels last, rounded
 // up to 16 bytes: plans for them copy x, weights and y. Some also sum in parts, most of the weight
 // gradient's. Other plans need a few KiB, and are cuDNN's first choice for images of few channels.
-// Learned from cuDNN 9.19 by tests/gpu_check/conv_workspaces.cpp, which tells how many plans fit.
+// Learned from cuDNN 9.19 by tests/gpu_check/cudnn_workspaces.cpp, which tells how many plans fit.
 inline std::size_t cudnn_limit(ConvPass pass, const ConvLayout& of, DType dtype,
                                int compute_capability, bool tf32) noexcept {
   constexpr std::size_t kLeast = 128 << 10;
@@ -98,6 +98,8 @@ inline std::size_t cudnn_limit(ConvPass pass, const ConvLayout& of, DType dtype,
   return kLeast + copies + parts;
 }
 
-inline constexpr std::size_t kConvAlignment = 256;  // of cuDNN's workspace
+// Prepares a pass: cuDNN's first plan within query.workspace_bytes whose bits are the same every
+// time, without timing; ebb's own kernel where there is none.
+detail::Ref<Prepared> prepare_conv(ConvPass pass, const MemoryQuery& query);
 
 }  // namespace ebb::cuda

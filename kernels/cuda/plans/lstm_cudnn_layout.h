@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "ebb/allocator/profile.h"
+#include "ebb/kernels/cuda/plans/cudnn_workspace.h"
 #include "ebb/kernels/cuda/plans/recurrent_layout.h"
 
 namespace ebb::cuda {
@@ -58,8 +59,6 @@ inline bool suits_cudnn(const RecurrentSizes& size, const memory::Profile* profi
          (size.dtype != DType::bf16 || profile->has_cudnn_bf16) && size.steps() > 0 &&
          !size.has_lengths && size.in > 0 && size.rows() <= kMost / std::max(size.in, size.gates());
 }
-
-inline constexpr std::size_t kCudnnAlignment = 256;
 
 // cuDNN's reserve of each call, and the hidden states [time, batch, hidden] that all but the last
 // give.

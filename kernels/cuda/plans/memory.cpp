@@ -11,7 +11,9 @@
 #include "ebb/core/kernels/scan.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/core/kernels/tf32.h"
+#include "ebb/kernels/cuda/plans/attention_plan.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"
+#include "ebb/kernels/cuda/plans/cudnn_workspace.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/plans/norm_plan.h"
@@ -33,11 +35,8 @@ std::size_t cudnn_bytes(ConvPass pass, const MemoryQuery& query) noexcept {
   const ConvLayout of = conv_layout(pass, query);
   const DType dtype = query.outputs[0].dtype;
   if (!suits_cudnn(of, dtype, query.profile)) return 0;
-  Carver carver(nullptr);
-  carver.take_bytes(
-      cudnn_limit(pass, of, dtype, query.profile->compute_capability, is_tf32_allowed()),
-      kConvAlignment);
-  return carver.bytes();
+  return cudnn_workspace_bytes(
+      cudnn_limit(pass, of, dtype, query.profile->compute_capability, is_tf32_allowed()));
 }
 
 MemoryNeeds sum_needs(const Shape& shape, std::uint32_t axes) noexcept {
@@ -45,6 +44,13 @@ MemoryNeeds sum_needs(const Shape& shape, std::uint32_t axes) noexcept {
 }
 
 }  // namespace
+
+MemoryNeeds attention_memory(const MemoryQuery& query) {
+  const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
+  const bool by_cudnn =
+      suits_cudnn(of, query.attribute<AttentionAttributes>(), query.inputs[0].dtype, query.profile);
+  return {.workspace_bytes = by_cudnn ? cudnn_workspace_bytes(kAttentionWorkspace) : 0};
+}
 
 // Workspace: sum(dy y) for each query, f64 for f64, else f32.
 MemoryNeeds attention_backward_memory(const MemoryQuery& query) {

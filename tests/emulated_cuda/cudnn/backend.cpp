@@ -1,5 +1,5 @@
-// cuDNN's backend interface, for convolutions of images. It refuses what cuDNN 9.19 was seen to
-// refuse, with the same answers, and descriptors of another type or double ids at once.
+// cuDNN's backend interface, for convolutions of images and attention. It refuses what cuDNN 9.19
+// was seen to refuse, with the same answers, and descriptors of another type or double ids at once.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -8,7 +8,7 @@
 #include <span>
 
 #include "ebb/tests/emulated_cuda/api/call.h"
-#include "ebb/tests/emulated_cuda/cudnn/convolution.h"
+#include "ebb/tests/emulated_cuda/cudnn/operation.h"
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
 
 namespace ebb::emulated {
@@ -28,9 +28,9 @@ struct Backend {
   cudnnBackendDescriptorType_t type;
   bool is_final = false;
   std::map<int, Attribute> attributes = {};
-  ConvOperation operation = {};               // from the operation on
-  const ConvEngine* engine = nullptr;         // from the engine config on
-  std::vector<const ConvEngine*> found = {};  // by the heuristics
+  BackendOperation operation = {};               // from the operation on
+  const BackendEngine* engine = nullptr;         // from the engine config on
+  std::vector<const BackendEngine*> found = {};  // by the heuristics
 
   template <class T>
   std::vector<T> all(int name) const {
@@ -70,6 +70,10 @@ constexpr Rule kRules[] = {
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, 1},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, 4},
     {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, 4},
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1,
+     false},
+    {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, 1,
+     false},
     {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1,
      1},
     {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
@@ -85,7 +89,7 @@ constexpr Rule kRules[] = {
     {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64,
      2, 2},
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE,
-     1, 1},
+     1, 1, false},
     {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS,
      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true, -1},
     {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
@@ -101,6 +105,29 @@ constexpr Rule kRules[] = {
      CUDNN_TYPE_VOID_PTR, 1, 64},
     {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
      1, 1, false},
+};
+// Attention without a mask, or with a causal one: a band of the scores in a graph of its own. Since
+// cuDNN 9.13 and 9.21.
+constexpr int kAttention = CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR,
+              kBand = CUDNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR,
+              kAttentionOperands = CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC,
+              kScoresGraph = CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH,
+              kBefore = CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID,
+              kAfter = CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID,
+              kBandX = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC,
+              kBandOutside = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_BDESC,
+              kBandY = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_YDESC,
+              kBandKeeps = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE;
+constexpr Rule kAttentionRules[] = {
+    {kAttention, kScoresGraph, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, false,
+     CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
+    {kAttention, kBefore, CUDNN_TYPE_INT64, 1, 1, false},
+    {kAttention, kAfter, CUDNN_TYPE_INT64, 1, 1, false},
+    {kBand, kBandX, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+    {kBand, kBandOutside, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true,
+     CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+    {kBand, kBandY, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true, CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+    {kBand, kBandKeeps, CUDNN_TYPE_POINTWISE_MODE, 1, 1},
 };
 // Those of the three operations, by their distance from ..._ALPHA. Each has the same, in one order.
 enum { kAlpha, kBeta, kConvolution, kWeights, kX, kY };
@@ -133,14 +160,21 @@ std::vector<Rule> rules_of(int type) {
       rule.name += first;
       rules.push_back(rule);
     }
-  for (const Rule& rule : kRules)
-    if (rule.descriptor == type) rules.push_back(rule);
+  for (int i = 0; type == kAttention && i < 6; ++i)
+    rules.push_back({type, kAttentionOperands + i, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true,
+                     CUDNN_BACKEND_TENSOR_DESCRIPTOR});
+  for (const std::span<const Rule> all :
+       {std::span<const Rule>(kRules), std::span<const Rule>(kAttentionRules)})
+    for (const Rule& rule : all)
+      if (rule.descriptor == type) rules.push_back(rule);
   return rules;
 }
 
 std::size_t value_bytes(int type) {
-  return type == CUDNN_TYPE_DATA_TYPE || type == CUDNN_TYPE_CONVOLUTION_MODE ||
-                 type == CUDNN_TYPE_HEUR_MODE || type == CUDNN_TYPE_NUMERICAL_NOTE
+  if (type == CUDNN_TYPE_BOOLEAN) return 1;
+  return type == CUDNN_TYPE_DATA_TYPE || type == CUDNN_TYPE_POINTWISE_MODE ||
+                 type == CUDNN_TYPE_CONVOLUTION_MODE || type == CUDNN_TYPE_HEUR_MODE ||
+                 type == CUDNN_TYPE_NUMERICAL_NOTE
              ? 4
              : 8;
 }
@@ -149,30 +183,38 @@ constexpr unsigned bit(cudnnBackendNumericalNote_t note) { return 1U << note; }
 constexpr unsigned kTensorCore = bit(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 // In the heuristics' order, with those first that a caller who wants the same bits, sums in float
 // or a bounded workspace must pass over.
-constexpr ConvEngine kEngines[] = {
-    {20, bit(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC), ConvEngine::nothing},
-    {41, kTensorCore | bit(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION), ConvEngine::copies},
-    {43, kTensorCore, ConvEngine::four_copies},
-    {62, kTensorCore, ConvEngine::copies, true},
-    {22, kTensorCore, ConvEngine::copies_and_parts},
-    {28, 0, ConvEngine::little},
+constexpr BackendEngine kEngines[] = {
+    {20, bit(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC), BackendEngine::nothing},
+    {41, kTensorCore | bit(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION),
+     BackendEngine::copies},
+    {43, kTensorCore, BackendEngine::four_copies},
+    {62, kTensorCore, BackendEngine::copies, true},
+    {22, kTensorCore, BackendEngine::copies_and_parts},
+    {28, 0, BackendEngine::little},
 };
-constexpr ConvEngine kFallback[] = {
-    {1, 0, ConvEngine::nothing, true},
-    {0, bit(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP), ConvEngine::nothing},
+constexpr BackendEngine kFallback[] = {
+    {1, 0, BackendEngine::nothing, true},
+    {0, bit(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP), BackendEngine::nothing},
 };
 
-ConvTensor tensor_of(const Backend& from) {
-  ConvTensor tensor{from.one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),
-                    from.one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT),
-                    from.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)};
+constexpr BackendEngine kAttentionEngines[] = {
+    {9, kTensorCore, BackendEngine::page},
+    {8, kTensorCore, BackendEngine::nothing},
+};
+
+BackendTensor tensor_of(const Backend& from) {
+  BackendTensor tensor{from.one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),
+                       from.one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT),
+                       from.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)};
   std::ranges::copy(from.all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), tensor.dims.begin());
   std::ranges::copy(from.all<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES), tensor.strides.begin());
+  tensor.is_virtual = from.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+  tensor.is_by_value = from.has(CUDNN_ATTR_TENSOR_IS_BY_VALUE);
   return tensor;
 }
 
 cudnnStatus_t check_tensor(const Backend& desc) {
-  const ConvTensor tensor = tensor_of(desc);
+  const BackendTensor tensor = tensor_of(desc);
   const bool is_power = tensor.alignment > 0 && (tensor.alignment & (tensor.alignment - 1)) == 0;
   if (!is_power || tensor.alignment % static_cast<std::int64_t>(item_bytes(tensor.type)) != 0)
     return CUDNN_STATUS_BAD_PARAM;
@@ -196,7 +238,7 @@ cudnnStatus_t check_convolution(const Backend& desc) {
 }
 
 cudnnStatus_t check_operation(Backend& desc, int first) {
-  ConvOperation& of = desc.operation;
+  ConvOperation& of = desc.operation.emplace<ConvOperation>();
   of.pass = static_cast<ConvOperation::Pass>(
       desc.type - CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   of.alpha = desc.one<double>(first + kAlpha);
@@ -226,20 +268,80 @@ cudnnStatus_t check_operation(Backend& desc, int first) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+cudnnStatus_t check_attention(Backend& desc) {
+  AttentionOperation& of = desc.operation.emplace<AttentionOperation>();
+  for (int i = 0; i < 6; ++i)
+    of.operands[static_cast<std::size_t>(i)] = tensor_of(desc.descriptor(kAttentionOperands + i));
+  const auto& [q, k, v, y, lse, scale, outside] = of.operands;
+  of.causal = desc.has(kScoresGraph);
+  if (machine().cudnn < (of.causal ? 92100 : 91301)) return CUDNN_STATUS_NOT_SUPPORTED;
+  std::vector<const BackendTensor*> floats = {&lse, &scale};
+  if (of.causal) {
+    const auto* band = std::get_if<AttentionOperation>(&desc.descriptor(kScoresGraph).operation);
+    if (!band || !desc.has(kBefore) || !desc.has(kAfter) ||
+        band->operands[0].id != desc.one<std::int64_t>(kBefore) ||
+        band->operands[1].id != desc.one<std::int64_t>(kAfter) ||
+        band->operands[0].dims != std::array{q.dims[0], q.dims[1], q.dims[2], k.dims[2]})
+      return CUDNN_STATUS_BAD_PARAM;
+    of.operands[6] = band->operands[6];
+    floats.push_back(&of.operands[6]);
+  }
+  const auto is = [](const BackendTensor& tensor, std::array<std::int64_t, 4> dims) {
+    return tensor.dims == dims && !tensor.is_virtual;
+  };
+  std::set<std::int64_t> ids;
+  for (const BackendTensor& tensor : desc.operation.operands()) ids.insert(tensor.id);
+  if (ids.size() != desc.operation.operands().size())
+    return CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES;
+  for (const BackendTensor* tensor : floats)
+    if (tensor->type != CUDNN_DATA_FLOAT || tensor->is_by_value != (tensor != &lse))
+      return CUDNN_STATUS_BAD_PARAM;
+  return is(k, {q.dims[0], q.dims[1], v.dims[2], q.dims[3]}) &&
+                 is(v, {q.dims[0], q.dims[1], k.dims[2], v.dims[3]}) &&
+                 is(y, {q.dims[0], q.dims[1], q.dims[2], v.dims[3]}) &&
+                 is(lse, {q.dims[0], q.dims[1], q.dims[2], 1}) && is(scale, {1, 1, 1, 1}) &&
+                 k.type == q.type && v.type == q.type && y.type == q.type
+             ? CUDNN_STATUS_SUCCESS
+             : CUDNN_STATUS_BAD_PARAM;
+}
+
+// Kept as attention whose operands are the scores before and after, and what is outside.
+cudnnStatus_t check_band(Backend& desc) {
+  AttentionOperation& of = desc.operation.emplace<AttentionOperation>();
+  of.operands[0] = tensor_of(desc.descriptor(kBandX));
+  of.operands[1] = tensor_of(desc.descriptor(kBandY));
+  of.operands[6] = tensor_of(desc.descriptor(kBandOutside));
+  const bool is_possible = of.operands[0].is_virtual && of.operands[1].is_virtual &&
+                           of.operands[0].dims == of.operands[1].dims &&
+                           desc.one<cudnnPointwiseMode_t>(kBandKeeps) == CUDNN_POINTWISE_CMP_GE;
+  return is_possible ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+
+bool is_operation(int type) { return first_name(type) != 0 || type == kAttention || type == kBand; }
+
 void find_engines(Backend& desc) {
-  const cudnnDataType_t type = desc.operation.x.type;
+  const BackendTensor first = desc.operation.operands()[0];
+  const cudnnDataType_t type = first.type;
   const int capability = machine().capability;
+  if (const auto* of = std::get_if<AttentionOperation>(&desc.operation)) {
+    const bool is_taken = is_half(type) && capability >= 80 && first.dims[3] % 8 == 0 &&
+                          of->operands[2].dims[3] % 8 == 0 && first.dims[3] <= 256;
+    for (const BackendEngine& engine : kAttentionEngines)
+      if (is_taken && (engine.needs != BackendEngine::page || capability == 90))
+        desc.found.push_back(&engine);
+    return;
+  }
   if (type == CUDNN_DATA_DOUBLE || (type == CUDNN_DATA_BFLOAT16 && capability < 80)) return;
   const bool has_cores = is_half(type) || capability >= 80;
   const bool is_first =
       desc.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A;
-  for (const ConvEngine& engine :
-       is_first ? std::span<const ConvEngine>(kEngines) : std::span<const ConvEngine>(kFallback))
+  for (const BackendEngine& engine : is_first ? std::span<const BackendEngine>(kEngines)
+                                              : std::span<const BackendEngine>(kFallback))
     if (has_cores || !engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) desc.found.push_back(&engine);
 }
 
 cudnnStatus_t finalize(Backend& desc) {
-  switch (desc.type) {
+  switch (static_cast<int>(desc.type)) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
       return check_tensor(desc);
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
@@ -248,6 +350,9 @@ cudnnStatus_t finalize(Backend& desc) {
       desc.operation = desc.descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS).operation;
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+      if (!desc.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)
+               .has(CUDNN_ATTR_OPERATIONGRAPH_HANDLE))
+        return CUDNN_STATUS_BAD_PARAM;
       desc.operation = desc.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).operation;
       find_engines(desc);
       return CUDNN_STATUS_SUCCESS;
@@ -265,6 +370,10 @@ cudnnStatus_t finalize(Backend& desc) {
                  ? CUDNN_STATUS_SUCCESS
                  : CUDNN_STATUS_BAD_PARAM;
     }
+    case kAttention:
+      return check_attention(desc);
+    case kBand:
+      return check_band(desc);
     default:
       if (const int first = first_name(desc.type); first != 0) return check_operation(desc, first);
       return CUDNN_STATUS_BAD_PARAM;  // made by the library alone
@@ -273,7 +382,7 @@ cudnnStatus_t finalize(Backend& desc) {
 
 // Fills a descriptor of the caller's with an engine config, or with a config's engine.
 cudnnStatus_t fill(cudnnBackendDescriptor_t to, cudnnBackendDescriptorType_t type,
-                   const ConvOperation& of, const ConvEngine* engine) {
+                   const BackendOperation& of, const BackendEngine* engine) {
   if (!to) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   Backend& desc = contents_of(to);
   if (desc.type != type || desc.is_final) return CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE;
@@ -333,7 +442,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     auto* const handle = *static_cast<Handle* const*>(values);
     if (!handle) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
     const Backend& inner = *handle->contents;
-    if (rule->of == -1 ? first_name(inner.type) == 0 : inner.type != rule->of)
+    if (rule->of == -1 ? !is_operation(inner.type) : inner.type != rule->of)
       return CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE;
     if (!inner.is_final) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
     attribute.descriptors.push_back(handle->contents);
@@ -403,19 +512,21 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
       with.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
     return CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE;
   if (!how.is_final || !with.is_final) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-  const ConvOperation of = how.operation;
-  const ConvEngine engine = *how.engine;
+  const BackendOperation of = how.operation;
+  const BackendEngine engine = *how.engine;
   const auto ids = with.all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = with.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   std::vector<DevicePart> parts;
-  for (const ConvTensor* tensor : {&of.weights, &of.x, &of.y}) {
-    const auto at = std::ranges::find(ids, tensor->id);
+  std::vector<void*> operands;
+  for (const BackendTensor& tensor : of.operands()) {
+    const auto at = std::ranges::find(ids, tensor.id);
     if (at == ids.end()) return CUDNN_STATUS_BAD_PARAM;
     void* const address = pointers[static_cast<std::size_t>(at - ids.begin())];
     if (!address) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-    if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(tensor->alignment))
+    if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(tensor.alignment))
       return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
-    parts.push_back({address, tensor->bytes(), "cuDNN: an operand"});
+    operands.push_back(address);
+    if (!tensor.is_by_value) parts.push_back({address, tensor.bytes(), "cuDNN: an operand"});
   }
   const auto bytes = static_cast<std::size_t>(engine.workspace_bytes(of));
   const auto workspaces = with.all<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
@@ -425,12 +536,19 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (bytes > 0) parts.push_back({workspace, bytes, "cuDNN: workspace"});
   for (const DevicePart& part : parts)
     if (!address_space().holds(part.address)) return CUDNN_STATUS_BAD_PARAM;
-  auto run = [of, engine, parts, bytes, workspace]() -> Outcome {
+  // Values are read in the call.
+  std::vector<float> values;
+  for (const BackendTensor& tensor : of.operands())
+    values.push_back(tensor.is_by_value ? *static_cast<float*>(operands[values.size()]) : 0);
+  auto run = [=]() mutable -> Outcome {
     if (Outcome bad = check_parts(parts); !bad.ok()) return bad;
     const auto alias = [](const void* address) { return address_space().alias(address); };
     // Contents of the workspace are undefined after a call: fills it with garbage.
     if (bytes > 0) std::memset(alias(workspace), 0xFF, bytes);
-    convolve(of, engine, alias(parts[0].address), alias(parts[1].address), alias(parts[2].address));
+    const auto tensors = of.operands();
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      operands[i] = tensors[i].is_by_value ? &values[i] : alias(operands[i]);
+    compute(of, engine, operands);
     return {};
   };
   auto lock = machine().lock();

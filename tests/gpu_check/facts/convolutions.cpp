@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "ebb/core/base/half.h"
-#include "ebb/kernels/cuda/conv_cudnn_plan.h"
-#include "ebb/kernels/cuda/conv_prepared.h"
+#include "ebb/kernels/cuda/cudnn_operations.h"
 #include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/prepared_plan.h"
 #include "ebb/tests/gpu_check/facts/examples.h"
 #include "ebb/tests/gpu_check/facts/families.h"
 
@@ -50,7 +50,7 @@ class Convolution {
     workspace_ = allocate(std::max<std::size_t>(declared_, 1));
     asked.workspace_bytes = declared_;
     library_ = cuda::prepare_conv(pass_.pass, asked);
-    own_ = detail::make_ref<cuda::PreparedConv>();
+    own_ = detail::make_ref<cuda::PreparedPlan>();
   }
 
   Json tell() {
@@ -106,9 +106,10 @@ class Convolution {
     const MemoryQuery asked = query();
     const DType dtype = specs_[2].dtype;
     const bool tf32 = dtype == DType::f32 && is_tf32_allowed();
-    cuda::CudnnConvPlan plan;
-    plan.choose({pass_.pass, cuda::conv_layout(pass_.pass, asked), dtype, false, tf32}, declared_,
-                gpu_.stream().cudnn(problem));
+    cuda::CudnnPlan plan;
+    plan.choose(
+        cuda::describe({pass_.pass, cuda::conv_layout(pass_.pass, asked), dtype, false, tf32}),
+        declared_, {gpu_.stream().cudnn(problem)});
     told["engine"] = plan.engine();
     told["passed_over"] = plan.passed_over();
     told["tensor_cores"] = plan.uses_tensor_cores();

@@ -1,8 +1,8 @@
-// Compares the workspace that ebb declares for convolutions with the plans of cuDNN itself, for
-// four kinds of GPU, on a machine without any. cuDNN 9.8 or newer takes a device's properties as
-// JSON; the keys are those that it asks for, the values those of the data sheets.
+// Compares the workspace that ebb declares for convolutions and attention with the plans of cuDNN
+// itself, for four kinds of GPU, on a machine without any. cuDNN 9.8 or newer takes a device's
+// properties as JSON; the keys are those that it asks for, the values those of the data sheets.
 //
-//   EBB_CUDNN_LIBRARY=.../libcudnn.so.9 conv_workspaces [shapes, 500]
+//   EBB_CUDNN_LIBRARY=.../libcudnn.so.9 cudnn_workspaces [shapes, 500]
 //
 // A line for each GPU, dtype and pass: how many shapes have cuDNN's first plan that ebb may take,
 // another one, a plan without tensor cores where the first has them, or none; the MB that ebb
@@ -16,7 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "ebb/kernels/cuda/conv_cudnn_plan.h"
+#include "ebb/kernels/cuda/cudnn_operations.h"
+#include "ebb/kernels/cuda/plans/attention_plan.h"
 
 using namespace ebb;
 using namespace ebb::cuda;
@@ -157,15 +158,17 @@ struct Row {
 
 void compare(Row& row, const Case& shape, const Way& way, ConvPass pass, int capability,
              cudnnBackendDescriptor_t properties) {
-  const CudnnConvCase of{pass, shape.layout(), way.dtype, false, way.tf32 && capability >= 80};
-  const std::size_t limit = cudnn_limit(pass, of.of, way.dtype, capability, way.tf32);
-  CudnnConvPlan first, taken;
+  const ConvLayout layout = shape.layout();
+  const CudnnOperation of =
+      describe({pass, layout, way.dtype, false, way.tf32 && capability >= 80});
+  const std::size_t limit = cudnn_limit(pass, layout, way.dtype, capability, way.tf32);
+  CudnnPlan first, taken;
   const bool has_first =
-      first.choose(of, std::numeric_limits<std::int64_t>::max(), nullptr, properties);
+      first.choose(of, std::numeric_limits<std::int64_t>::max(), {nullptr, properties});
   const bool is_within = has_first && first.workspace_bytes() <= limit;
-  const CudnnConvPlan* plan = &first;
+  const CudnnPlan* plan = &first;
   if (!is_within)
-    plan = has_first && taken.choose(of, limit, nullptr, properties) ? &taken : nullptr;
+    plan = has_first && taken.choose(of, limit, {nullptr, properties}) ? &taken : nullptr;
   const double declared = static_cast<double>(limit) / 1e6;
   const double used = plan ? static_cast<double>(plan->workspace_bytes()) / 1e6 : 0;
   ++row.shapes;
@@ -181,6 +184,28 @@ void compare(Row& row, const Case& shape, const Way& way, ConvPass pass, int cap
                 shape.taps_high(), shape.kernel, shape.groups, shape.stride, declared, used,
                 static_cast<double>(first.workspace_bytes()) / 1e6);
   row.worst.emplace_back(declared - used, text);
+}
+
+// How many plans there are for attention, and the most workspace of one. cuDNN compiles each, with
+// NVRTC and a driver's library, which may be a stand-in whose modules are empty.
+void tell_attention(cudnnBackendDescriptor_t properties, bool causal) {
+  int shapes = 0, taken = 0;
+  std::size_t most = 0;
+  for (const std::int64_t length : {64, 100, 1024})
+    for (const std::int64_t keys : {length, std::int64_t{77}})
+      for (const auto& [depth, width] :
+           {std::pair{8, 8}, {40, 40}, {64, 64}, {64, 128}, {128, 128}, {256, 256}}) {
+        const Shape q{16, length, depth}, v{16, keys, width};
+        CudnnPlan plan;
+        ++shapes;
+        if (!plan.choose(describe_attention({q, v}, DType::bf16, causal), std::size_t{1} << 40,
+                         {nullptr, properties}))
+          continue;
+        taken += plan.workspace_bytes() <= kAttentionWorkspace;
+        most = std::max(most, plan.workspace_bytes());
+      }
+  std::printf("    attention, %s: %d shapes, %d plans within %zu bytes, %zu at most\n",
+              causal ? "causal" : "full", shapes, taken, kAttentionWorkspace, most);
 }
 
 }  // namespace
@@ -204,6 +229,7 @@ int main(int argc, char** argv) {
       std::printf("%-26s is refused by this cuDNN\n", kind.name);
       continue;
     }
+    for (const bool causal : {false, true}) tell_attention(properties.get(), causal);
     for (const Way& way : kWays)
       for (const ConvPass pass :
            {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {

@@ -1,6 +1,7 @@
-#include "ebb/tests/emulated_cuda/cudnn/convolution.h"
+#include "ebb/tests/emulated_cuda/cudnn/operation.h"
 
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "ebb/core/base/half.h"
@@ -9,7 +10,7 @@ namespace ebb::emulated {
 namespace {
 
 // Bytes of a copy with channels last, rounded up to 16 bytes.
-std::int64_t copy_bytes(const ConvTensor& of) {
+std::int64_t copy_bytes(const BackendTensor& of) {
   const auto item = static_cast<std::int64_t>(item_bytes(of.type));
   return of.dims[0] * ((of.dims[1] * item + 15) / 16 * 16) * of.dims[2] * of.dims[3];
 }
@@ -21,14 +22,14 @@ float factor(float value, bool tf32) {
 }
 
 template <class T>
-void run(const ConvOperation& of, const ConvEngine& engine, T* weights, T* x, T* y) {
+void run(const ConvOperation& of, const BackendEngine& engine, T* weights, T* x, T* y) {
   const bool tf32 = sizeof(T) == 4 && engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   const bool is_wrong = engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ||
                         engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   const std::int64_t groups = of.x.dims[1] / of.weights.dims[1];
   const std::int64_t filters = of.weights.dims[0] / groups, channels = of.weights.dims[1];
   std::vector<float> sums(of.result().bytes() / sizeof(T));
-  const auto at = [](const ConvTensor& tensor, std::int64_t a, std::int64_t b, std::int64_t c,
+  const auto at = [](const BackendTensor& tensor, std::int64_t a, std::int64_t b, std::int64_t c,
                      std::int64_t d) {
     const auto& step = tensor.strides;
     return static_cast<std::size_t>(a * step[0] + b * step[1] + c * step[2] + d * step[3]);
@@ -67,13 +68,59 @@ void run(const ConvOperation& of, const ConvEngine& engine, T* weights, T* x, T*
   }
 }
 
+template <class T>
+void attend(const AttentionOperation& of, std::span<void* const> at) {
+  const auto& [q, k, v, y, lse, scale, outside] = of.operands;
+  const std::int64_t length = q.dims[2], keys = k.dims[2], depth = q.dims[3], width = v.dims[3];
+  const auto value = [&](std::size_t operand, std::int64_t batch, std::int64_t row,
+                         std::int64_t i) {
+    const auto& step = of.operands[operand].strides;
+    return static_cast<float>(
+        static_cast<const T*>(at[operand])[batch * step[0] + row * step[2] + i]);
+  };
+  const float by = *static_cast<const float*>(at[5]);
+  std::vector<float> scores(static_cast<std::size_t>(keys));
+  for (std::int64_t batch = 0; batch < q.dims[0]; ++batch)
+    for (std::int64_t row = 0; row < length; ++row) {
+      float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+      for (std::int64_t key = 0; key < keys; ++key) {
+        float score = 0;
+        for (std::int64_t i = 0; i < depth; ++i)
+          score += value(0, batch, row, i) * value(1, batch, key, i);
+        score = of.causal && key > row ? *static_cast<const float*>(at[6]) : score * by;
+        scores[static_cast<std::size_t>(key)] = score;
+        largest = std::max(largest, score);
+      }
+      for (float& score : scores) sum += score = std::exp(score - largest);
+      for (std::int64_t i = 0; i < width; ++i) {
+        float result = 0;  // of probabilities that are rounded to the operands' dtype
+        for (std::int64_t key = 0; key < keys; ++key)
+          result += static_cast<float>(static_cast<T>(scores[static_cast<std::size_t>(key)])) *
+                    value(2, batch, key, i);
+        static_cast<T*>(at[3])[batch * y.strides[0] + row * y.strides[2] + i] =
+            static_cast<T>(result / sum);
+      }
+      static_cast<float*>(at[4])[batch * lse.strides[0] + row] = largest + std::log(sum);
+    }
+}
+
 }  // namespace
 
-std::int64_t ConvEngine::workspace_bytes(const ConvOperation& of) const {
+std::vector<BackendTensor> BackendOperation::operands() const {
+  if (const auto* attention = std::get_if<AttentionOperation>(this))
+    return {attention->operands.begin(), attention->operands.end() - (attention->causal ? 0 : 1)};
+  const auto& conv = std::get<ConvOperation>(*this);
+  return {conv.weights, conv.x, conv.y};
+}
+
+std::int64_t BackendEngine::workspace_bytes(const BackendOperation& operation) const {
+  if (std::holds_alternative<AttentionOperation>(operation)) return needs == page ? 256 : 0;
+  const auto& of = std::get<ConvOperation>(operation);
   const std::int64_t all = copy_bytes(of.x) + copy_bytes(of.y) + copy_bytes(of.weights) + 131;
   constexpr std::int64_t kMostParts = 8 << 20;
   switch (needs) {
     case nothing:
+    case page:
       return 0;
     case little:
       return 2304;
@@ -87,12 +134,16 @@ std::int64_t ConvEngine::workspace_bytes(const ConvOperation& of) const {
   return 4 * all + (1 << 20);
 }
 
-void convolve(const ConvOperation& of, const ConvEngine& engine, void* weights, void* x, void* y) {
+void compute(const BackendOperation& of, const BackendEngine& engine, std::span<void* const> at) {
   const auto as = [&]<class T>(T*) {
-    run(of, engine, static_cast<T*>(weights), static_cast<T*>(x), static_cast<T*>(y));
+    if (const auto* attention = std::get_if<AttentionOperation>(&of))
+      return attend<T>(*attention, at);
+    run(std::get<ConvOperation>(of), engine, static_cast<T*>(at[0]), static_cast<T*>(at[1]),
+        static_cast<T*>(at[2]));
   };
-  if (of.x.type == CUDNN_DATA_HALF) return as(static_cast<Float16*>(nullptr));
-  if (of.x.type == CUDNN_DATA_BFLOAT16) return as(static_cast<BFloat16*>(nullptr));
+  const cudnnDataType_t type = of.operands()[0].type;
+  if (type == CUDNN_DATA_HALF) return as(static_cast<Float16*>(nullptr));
+  if (type == CUDNN_DATA_BFLOAT16) return as(static_cast<BFloat16*>(nullptr));
   as(static_cast<float*>(nullptr));
 }
 

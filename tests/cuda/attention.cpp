@@ -1,0 +1,85 @@
+// Attention on a GPU: when cuDNN computes it, within which memory, and when ebb does.
+#include "ebb/core/ops/attention.h"
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/create.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/cuda/fixture.h"
+#include "ebb/tests/golden/golden.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+
+namespace {
+
+struct Case {
+  std::int64_t length, keys, depth, width;
+  bool causal = false, masked = false;
+};
+
+// y and the gradients of q, k and v, on the device.
+Tensors attend(const Case& of, DType dtype, const Device& device) {
+  const auto filled = [&](const Shape& shape, int step) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < shape.elements(); ++i)
+      values.push_back(static_cast<float>(i * step % 61 - 30) / 32);
+    return cast(Tensor::from(values, shape), dtype).to(device).with_grad();
+  };
+  const Tensors leaves = {filled({2, 3, of.length, of.depth}, 7),
+                          filled({2, 3, of.keys, of.depth}, 11),
+                          filled({2, 3, of.keys, of.width}, 5)};
+  AttentionOptions options{.causal = of.causal};
+  if (of.masked) options.mask = cast(zeros({of.length, of.keys}), dtype).to(device);
+  const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], options);
+  Tensors all = gradients(sum(square(y)), leaves);
+  all.push_back(y.detach());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN computes attention of 16 bits without a mask, as the twin says") {
+  const Machine machine;
+  const Case usual{70, 70, 16, 24}, causal{70, 70, 16, 24, true};
+  struct {
+    Case of;
+    DType dtype = DType::bf16;
+    int version = 92600, capability = 90;
+    bool is_by_cudnn = true;
+  } const cases[] = {{usual},
+                     {causal, DType::f16},
+                     {{64, 77, 8, 8, true}, DType::f16, 92600, 80},
+                     {usual, DType::bf16, 91900, 80},
+                     {causal, DType::bf16, 91900, 90, false},
+                     {usual, DType::bf16, 90800, 90, false},
+                     {usual, DType::f16, 92600, 75, false},
+                     {usual, DType::f32, 92600, 90, false},
+                     {{70, 70, 16, 24, false, true}, DType::f16, 92600, 90, false},
+                     {{70, 70, 12, 24}, DType::f16, 92600, 90, false},
+                     {{1, 70, 16, 24}, DType::f16, 92600, 90, false}};
+  for (const auto& [of, dtype, version, capability, is_by_cudnn] : cases) {
+    CAPTURE(of.length, of.depth, of.causal, of.masked, dtype, version, capability);
+    machine->set_capability(capability);
+    machine->set_cudnn(version);
+    const Device device = own_cuda();
+    const Device twin = Runtime::make_simulated(device.runtime().profile(), std::size_t{4} << 30);
+    const auto peak = [&](const Device& on) {
+      memory::reset_peaks(on);
+      attend(of, dtype, on);
+      return memory::stats(on).allocated.peak;
+    };
+    CHECK(peak(device) == peak(twin));
+    const Tensors right = attend(of, DType::f32, Device::cpu());
+    Tensors got;
+    CHECK(machine.count(&emulated::Statistics::library_calls,
+                        [&] { got = attend(of, dtype, device); }) == (is_by_cudnn ? 1 : 0));
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      CAPTURE(i);
+      CHECK(distance(cast(got[i], DType::f32).to(Device::cpu()), right[i]) <
+            (dtype == DType::bf16 ? 3e-2 : 4e-3));
+    }
+  }
+}
