@@ -1,8 +1,8 @@
 # What is written by protobuf, and the messages for it: .proto files with those fields alone that ebb writes, compiled to
 # <name.pb.h>.
 include(third_party/protobuf.cmake)
-set(protos core/files/tensorboard.proto core/memory/perfetto.proto graph/onnx/onnx.proto)
-set(with_protobuf core/files/summary_writer.cpp core/memory/perfetto_packets.cpp graph/onnx/write.cpp)
+set(protos core/files/tensorboard.proto graph/onnx/onnx.proto)
+set(with_protobuf core/files/summary_writer.cpp graph/onnx/write.cpp)
 set(without_protobuf core/memory/without_protobuf.cpp graph/onnx/write_without_protobuf.cpp)
 
 if(TARGET ebb::protobuf)

@@ -1,4 +1,4 @@
-# protobuf: the files of Perfetto, TensorBoard and ONNX, which without it are an error that names it.
+# protobuf: the files of TensorBoard and ONNX, which without it are an error that names it.
 find_program(EBB_PROTOC protoc)
 mark_as_advanced(EBB_PROTOC)
 if(EBB_PROTOC OR EBB_PROTOBUF STREQUAL ON)

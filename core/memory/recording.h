@@ -88,13 +88,12 @@ class Recording {
   // that name as a whole or not at all. Throws FileError.
   void write_html(const std::string& path) const;
 
-  // Writes the recording so far for ui.perfetto.dev: as JSON of Chrome's Trace Event Format, which
-  // chrome://tracing opens too, for a name that ends in ".json", else as Perfetto's own packets of
-  // protobuf, half as large. Counters of allocated bytes, by category and in all, and of
-  // reserved bytes; a slice for each step and for each block, with operator, line, layer and bytes;
-  // an instant for each mark. Beyond 20,000 events the counters of allocated bytes have fewer
-  // samples, with every highest point of the sum. A file of that name is replaced as a whole or not
-  // at all. Throws FileError, and Error for packets in a build without protobuf.
+  // Writes the recording so far for ui.perfetto.dev and chrome://tracing, as JSON of Chrome's Trace
+  // Event Format. Counters of allocated bytes, by category and in all, and of reserved bytes; a
+  // slice for each step and for each block, with operator, line, layer and bytes; an instant for
+  // each mark. Beyond 20,000 events the counters of allocated bytes have fewer samples, with every
+  // highest point of the sum. A file of that name is replaced as a whole or not at all. Throws
+  // FileError.
   void write_perfetto(const std::string& path) const;
 
   // Writes the recording so far for pytorch.org/memory_viz and `python -m torch.cuda._memory_viz`,

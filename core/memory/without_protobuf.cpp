@@ -1,9 +1,8 @@
-// Replaces summary_writer.cpp and perfetto_packets.cpp in a build without protobuf.
+// Replaces summary_writer.cpp in a build without protobuf.
 #include "ebb/core/memory/without_protobuf.h"
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/summary_writer.h"
-#include "ebb/core/memory/trace.h"
 
 namespace ebb {
 
@@ -13,11 +12,6 @@ void detail::refuse_without_protobuf(const std::string& path, const char* what) 
               "; install it (Debian: apt-get install protobuf-compiler libprotobuf-dev) and build "
               "ebb again" +
               at(entry()));
-}
-
-std::unique_ptr<memory::detail::Trace> memory::detail::make_packet_trace(const std::string& path) {
-  ebb::detail::refuse_without_protobuf(
-      path, "Perfetto's packets (JSON needs none: a name that ends in .json)");
 }
 
 SummaryWriter::SummaryWriter(const std::string& folder) {

@@ -1,6 +1,5 @@
 // Recordings in the Trace Event Format: counters equal the recording's figures.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,9 +14,6 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/kib.h"
 #include "ebb/tests/core/temporary_folder.h"
-#if __has_include(<perfetto.pb.h>)
-#include <perfetto.pb.h>
-#endif
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -109,99 +105,6 @@ TEST_CASE("counters of a trace are those of the recording, and slices are its bl
   CHECK(open.begin()->second["args"]["line"].get<std::string>().find("kib.h:") !=
         std::string::npos);
 }
-
-#if __has_include(<perfetto.pb.h>)
-TEST_CASE("packets of a trace say what its JSON says", "[host]") {
-  const tests::TemporaryFolder folder;
-  const Device device = Device::simulated("cpu", 1_GiB);
-  memory::Recording recording(device);
-  const Tensor weight =
-      Parameters(device).scope("layer \xFF").declare("w", {4}, initializers::constant(1));
-  recording.mark("a mark");
-  for (int i = 0; i < 2; ++i) {
-    sum(square(weight * 3)).backward();
-    const Tensor both[] = {kib(1, device), kib(1, device)};  // of one line, alive together
-    recording.step();
-  }
-  recording.write_perfetto(folder.path("trace.json"));
-  recording.write_perfetto(folder.path("trace.perfetto"));
-
-  using Moments = std::map<std::int64_t, std::multiset<std::string>>;
-  Moments expected, found;
-  const auto add = [](Moments& to, std::int64_t at, const std::string& what,
-                      const std::string& text) { to[at].insert(what + ": " + text); };
-  for (const Json& event : read(folder.path("trace.json"))) {
-    const std::string phase = event["ph"], name = event["name"];
-    const std::int64_t at = std::llround(event["ts"].get<double>() * 1000);
-    const Json& arguments = event.contains("args") ? event["args"] : Json();
-    if (phase == "C" && arguments.contains("bytes"))
-      add(expected, at, name, arguments["bytes"].dump());
-    else if (phase == "C")
-      for (const auto& [category, bytes] : arguments.items())
-        add(expected, at, "allocated: " + category, bytes.dump());
-    else if (phase == "i")
-      add(expected, at, "", name);
-    else if (phase == "b")
-      add(expected, at, name + " begins",
-          event["cat"].get<std::string>() + " " + arguments["bytes"].dump() +
-              arguments["line"].get<std::string>() + arguments["layer"].get<std::string>());
-    else if (phase == "e")
-      add(expected, at, name + " ends", "");
-    else if (phase == "X") {
-      add(expected, at, name + " begins", "");
-      add(expected, at + std::llround(event["dur"].get<double>() * 1000), "steps ends", "");
-    }
-  }
-  perfetto::Trace trace;
-  REQUIRE(trace.ParseFromString(tests::contents_of(folder.path("trace.perfetto"))));
-  std::map<std::uint64_t, perfetto::TrackDescriptor> tracks;
-  std::set<std::uint64_t> open;
-  for (const perfetto::TracePacket& packet : trace.packet()) {
-    if (packet.has_track_descriptor()) {
-      const auto& track = packet.track_descriptor();
-      CHECK(tracks.emplace(track.uuid(), track).second);
-      CHECK(track.has_process() != tracks.contains(track.parent_uuid()));
-      CHECK(track.has_counter() ==
-            (track.name().starts_with("allocated") || track.name() == "reserved"));
-      continue;
-    }
-    const perfetto::TrackEvent& event = packet.track_event();
-    const auto at = static_cast<std::int64_t>(packet.timestamp());
-    const std::string track = tracks.at(event.track_uuid()).name();
-    CHECK(packet.trusted_packet_sequence_id() != 0);  // else an end finds no begin
-    std::string text = event.categories_size() == 1 ? event.categories(0) + " " : "";
-    for (const auto& argument : event.debug_annotations())
-      text += argument.has_uint_value() ? std::to_string(argument.uint_value())
-                                        : argument.string_value();
-    using Event = perfetto::TrackEvent;
-    switch (event.type()) {
-      case Event::TYPE_COUNTER:
-        add(found, at, track, std::to_string(event.counter_value()));
-        break;
-      case Event::TYPE_INSTANT:
-        add(found, at, track, event.name());
-        break;
-      case Event::TYPE_SLICE_BEGIN:
-        CHECK(open.insert(event.track_uuid()).second);  // slices of a track do not overlap
-        add(found, at, event.name() + " begins", text);
-        break;
-      case Event::TYPE_SLICE_END:
-        CHECK(open.erase(event.track_uuid()) == 1);
-        add(found, at, track + " ends", "");
-        break;
-    }
-  }
-  // Times are scaled anew at each reading, by a little.
-  CHECK(found.size() > 20);
-  CHECK(std::ranges::equal(found, expected, {}, &Moments::value_type::second,
-                           &Moments::value_type::second));
-}
-#else
-TEST_CASE("packets of a trace ask for protobuf", "[host]") {
-  CHECK_ERROR(memory::Recording(Device::cpu()).write_perfetto("trace.perfetto"), Error,
-              "apt-get install protobuf-compiler libprotobuf-dev");
-}
-#endif
 
 TEST_CASE("a trace of many events has few samples, the highest and the last among them", "[host]") {
   const tests::TemporaryFolder folder;

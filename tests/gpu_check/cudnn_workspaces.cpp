@@ -229,7 +229,8 @@ int main(int argc, char** argv) {
       std::printf("%-26s is refused by this cuDNN\n", kind.name);
       continue;
     }
-    for (const bool causal : {false, true}) tell_attention(properties.get(), causal);
+    for (const bool causal : {false, true})
+      if (kind.capability >= 80) tell_attention(properties.get(), causal);
     for (const Way& way : kWays)
       for (const ConvPass pass :
            {ConvPass::forward, ConvPass::input_gradient, ConvPass::weight_gradient}) {
