@@ -17,6 +17,7 @@ Json products(Gpu& gpu);
 // declare: whether it gives the same bits again and when captured, and its time beside ebb's own
 // kernel's.
 Json convolutions(Gpu& gpu);
+Json attention(Gpu& gpu);
 // Whether max(0, NaN) is NaN behind a product.
 Json relu_of_nan(Gpu& gpu);
 // Memory that cuDNN asks for in each LSTM of the examples, beside the bytes that memory rules

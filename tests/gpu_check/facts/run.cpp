@@ -24,7 +24,8 @@ constexpr struct {
                  {"sort_workspaces", sort_workspaces},
                  {"lstm_capture", lstm_capture},
                  {"products", products},
-                 {"convolutions", convolutions}};
+                 {"convolutions", convolutions},
+                 {"attention", attention}};
 
 // Writes the file whole or not at all.
 void write(const std::string& file, const Json& told) {
