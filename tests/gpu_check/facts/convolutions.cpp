@@ -21,8 +21,8 @@ constexpr struct {
   MemoryRule memory;
 } kPasses[] = {
     {"forward", ConvPass::forward, cuda::conv2d, cuda::conv2d_memory},
-    {"input gradient", ConvPass::input_gradient, cuda::conv2d_input_gradient,
-     cuda::conv2d_input_gradient_memory},
+    {"input gradient", ConvPass::input_gradient, cuda::conv_transpose2d,
+     cuda::conv_transpose2d_memory},
     {"weight gradient", ConvPass::weight_gradient, cuda::conv2d_weight_gradient,
      cuda::conv2d_weight_gradient_memory},
 };
