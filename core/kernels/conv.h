@@ -41,10 +41,11 @@ struct ConvLayout {
     }
   }
 
-  std::int64_t pixels() const noexcept { return height * width; }          // of a plane of x
-  std::int64_t places() const noexcept { return out_height * out_width; }  // of a plane of y
-  std::int64_t taps() const noexcept { return kernel_height * kernel_width; }
-  std::int64_t depth() const noexcept { return channels * taps(); }  // of an output position
+  // Elements of a plane of x, of a plane of y, of a kernel, and read at an output position.
+  constexpr std::int64_t pixels() const noexcept { return height * width; }
+  constexpr std::int64_t places() const noexcept { return out_height * out_width; }
+  constexpr std::int64_t taps() const noexcept { return kernel_height * kernel_width; }
+  constexpr std::int64_t depth() const noexcept { return channels * taps(); }
   // Whether sums and products of these sizes fit their types, whatever the images are.
   bool is_usual() const noexcept {
     constexpr std::int64_t kMost = 4096;
@@ -64,7 +65,7 @@ struct ConvLayout {
 //   conv2d_input_gradient: dy, weights, x
 //   conv2d_weight_gradient: x, dy, weights
 // conv_transpose2d takes x, weights and a bias (optional). It is the input gradient of the
-// convolution whose result is its x, plus the bias. Floating.
+// convolution whose result is its x, plus the bias; one kernel computes both. Floating.
 //
 // The CPU multiplies a tile of output positions at a time, whose pixels it copies into workspace
 // first (im2col): for at most 16 threads, 64 Ki elements or 16 positions each, beside up to 16 Ki
@@ -73,10 +74,10 @@ struct ConvLayout {
 // weights. oneDNN's kernels, which serve most convolutions of f32, take a copy of the weights, and
 // in each of at most 8 threads one of an image of up to 512 Ki elements, or of several of 96 Ki in
 // all, with channels rounded up to a vector. f16 and bf16 take float copies of their operands as
-// well. A GPU's workspace is in kernels/cuda/plans/conv_plan.h.
+// well. A GPU needs workspace for cuDNN alone (kernels/cuda/plans/conv_plan.h).
 namespace cpu {
 KernelFunction conv2d, conv2d_weight_gradient;
-KernelFunction conv_transpose2d;  // and conv2d_input_gradient, which has no bias
+KernelFunction conv_transpose2d;
 MemoryFunction conv2d_memory, conv2d_weight_gradient_memory, conv_transpose2d_memory;
 }  // namespace cpu
 }  // namespace ebb

@@ -311,9 +311,9 @@ constinit const OpDef conv2d_input_gradient_op{
     .shape_only = bit(2),
     .products = products_of_inputs<0, 1>,
     .cpu = cpu::in_float<cpu::conv_transpose2d, cpu::conv_transpose2d_memory, cpu::is_input<2>>,
-    .cuda = {.run = cuda::conv2d_input_gradient,
-             .memory = cuda::conv2d_input_gradient_memory,
-             .prepare = cuda::conv2d_input_gradient_prepare}};
+    .cuda = {.run = cuda::conv_transpose2d,
+             .memory = cuda::conv_transpose2d_memory,
+             .prepare = cuda::conv_transpose2d_prepare}};
 
 constinit const OpDef conv2d_weight_gradient_op{
     .name = "conv2d_weight_gradient",

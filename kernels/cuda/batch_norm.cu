@@ -45,22 +45,6 @@ struct WriteVariance {
     inverse[c] = static_cast<A>(1 / std::sqrt(totals[0] / terms + epsilon));
   }
 };
-// Writes the gradients of scale and shift, and each channel's two means that dx needs.
-template <class T>
-struct WriteShares {
-  T *d_scale, *d_shift;
-  Accumulate<T>* shares;
-  std::int64_t channels;
-  double terms;
-  __device__ void operator()(std::int64_t c, const double (&totals)[2]) const {
-    using A = Accumulate<T>;
-    if (d_shift != nullptr) d_shift[c] = convert<T>(totals[0]);
-    if (d_scale != nullptr) d_scale[c] = convert<T>(totals[1]);
-    shares[c] = static_cast<A>(totals[0] / terms);
-    shares[channels + c] = static_cast<A>(totals[1] / terms);
-  }
-};
-
 // Statistics and parameters by channel. If inverse is null, computes it from the variance.
 template <class T>
 struct Channels {
@@ -131,12 +115,10 @@ Status batch_norm(const KernelContext& context) {
     const auto running = [&](std::size_t i) {
       return RunningValues<A>(context.inputs[i], context.outputs[i], attributes.momentum, terms);
     };
-    Status status = sum_channels<T>(stream, view, workspace.partial, Value<T, false>{x, mean},
-                                    WriteMean<A>{mean, running(3), terms});
-    if (!status.ok()) return status;
-    status = sum_channels<T>(stream, view, workspace.partial, Value<T, true>{x, mean},
-                             WriteVariance<A>{inverse, running(4), terms, attributes.epsilon});
-    if (!status.ok()) return status;
+    EBB_TRY(sum_channels<T>(stream, view, workspace.partial, Value<T, false>{x, mean},
+                            WriteMean<A>{mean, running(3), terms}));
+    EBB_TRY(sum_channels<T>(stream, view, workspace.partial, Value<T, true>{x, mean},
+                            WriteVariance<A>{inverse, running(4), terms, attributes.epsilon}));
     return normalise(context, view,
                      Channels<T>{mean, inverse, nullptr, context.inputs[1].as<const T>(),
                                  context.inputs[2].as<const T>(), 0});
@@ -159,11 +141,11 @@ Status batch_norm_backward(const KernelContext& context) {
     T *dx = context.outputs[0].as<T>(), *d_scale = context.outputs[1].as<T>(),
       *d_shift = context.outputs[2].as<T>();
     const GradientTerm<T> term{dy, x, of.mean, of.inverse, dx != nullptr || d_scale != nullptr};
-    const WriteShares<T> write{d_scale, d_shift, workspace.numbers, view.channels,
-                               static_cast<double>(view.terms())};
-    const Status status = sum_channels<T>(stream, view, workspace.partial, term, write);
+    const WriteGradients<T> write{d_scale, d_shift, workspace.numbers, view.channels,
+                                  static_cast<double>(view.terms())};
+    EBB_TRY(sum_channels<T>(stream, view, workspace.partial, term, write));
     const std::int64_t count = context.inputs[1].elements();
-    if (!status.ok() || dx == nullptr || count == 0) return status;
+    if (dx == nullptr || count == 0) return Status{};
     return launch(stream, batch_norm_backward_kernel<T>, blocks_for(count), kThreads, view, count,
                   dy, x, of, workspace.numbers, dx);
   });

@@ -84,4 +84,21 @@ struct GradientTerm {
   }
 };
 
+// Writes the gradients of scale and shift, each or null, and means of both kinds of terms.
+template <class T>
+struct WriteGradients {
+  T *d_scale, *d_shift;
+  Accumulate<T>* means = nullptr;  // [2, channels], or null
+  std::int64_t channels = 0;
+  double terms = 1;
+
+  __device__ void operator()(std::int64_t c, const double (&totals)[2]) const {
+    if (d_shift != nullptr) d_shift[c] = convert<T>(totals[0]);
+    if (d_scale != nullptr) d_scale[c] = convert<T>(totals[1]);
+    if (means == nullptr) return;
+    means[c] = static_cast<Accumulate<T>>(totals[0] / terms);
+    means[channels + c] = static_cast<Accumulate<T>>(totals[1] / terms);
+  }
+};
+
 }  // namespace ebb::cuda

@@ -41,16 +41,10 @@ __device__ double square_sum_of(const void* array, std::int64_t begin, std::int6
 
 __device__ double square_sum_of(DType type, const void* array, std::int64_t begin,
                                 std::int64_t end) {
-  switch (type) {
-    case DType::f32:
-      return square_sum_of<float>(array, begin, end);
-    case DType::f64:
-      return square_sum_of<double>(array, begin, end);
-    case DType::bf16:
-      return square_sum_of<BFloat16>(array, begin, end);
-    default:
-      return square_sum_of<Float16>(array, begin, end);
-  }
+  if (type == DType::f64) return square_sum_of<double>(array, begin, end);
+  double sum = 0;
+  for_stored<float, false>(type, [&]<class T>(T) { sum = square_sum_of<T>(array, begin, end); });
+  return sum;
 }
 
 // Writes or adds a sum of squares for each block. A null `ready` means not gated.
@@ -112,9 +106,9 @@ Status clip_scale(const KernelContext& context) {
   for (const Buffer& gradient : gradients) {
     some.add(gradient);
     if (some.table.rows < Table::kRows) continue;
-    if (const Status status = flush(); !status.ok()) return status;
+    EBB_TRY(flush());
   }
-  if (const Status status = flush(); !status.ok()) return status;
+  EBB_TRY(flush());
   Status status = launch(stream_of(context), clip_scale_kernel, 1, kThreads, work, sums,
                          attributes.limit, ready, count);
   status.refused = false;

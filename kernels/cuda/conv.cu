@@ -1,204 +1,128 @@
+// ebb's own convolutions: of f64, of machines without cuDNN, and of what cuDNN refuses. A thread
+// makes an element of y or dx, a group of threads an element of dw. Each product reads its factors
+// again, so large convolutions take many times as long as a library's.
 #include "ebb/core/kernels/conv.h"
 
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/fold.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/plans/conv_plan.h"
 #include "ebb/kernels/cuda/prepared_plan.h"
-#include "ebb/kernels/cuda/tile_product.h"
 
-// All three are matrix products. One factor is pixels, read through the geometry of the convolution
-// as the tiles are loaded ("implicit gemm").
 namespace ebb::cuda {
 namespace {
 
-// A plane and a pixel of it, or a tap's offset.
-struct Spot {
-  std::int64_t plane, y, x;
-};
+// The row (side 0) or column (side 1) of x that a tap reads at a position of y; -1 in the padding.
+__device__ inline std::int64_t pixel_of(const ConvLayout& of, int side, std::int64_t position,
+                                        std::int64_t tap) {
+  const std::int64_t at = position * of.stride[side] - of.padding[side] + tap * of.dilation[side];
+  return at >= 0 && at < (side == 0 ? of.height : of.width) ? at : -1;
+}
+// The position of y at which a tap reads that row or column of x; -1 if there is none.
+__device__ inline std::int64_t position_of(const ConvLayout& of, int side, std::int64_t pixel,
+                                           std::int64_t tap) {
+  const std::int64_t distance = pixel + of.padding[side] - tap * of.dilation[side];
+  const std::int64_t at = distance / of.stride[side], step = at * of.stride[side];
+  const bool is_there = distance >= 0 && step == distance;
+  return is_there && at < (side == 0 ? of.out_height : of.out_width) ? at : -1;
+}
 
-// The geometry for the device.
-struct Geometry {
+// Elements of y, summed over channels and taps; with kOfInput elements of dx, summed over filters
+// and taps.
+template <bool kOfInput, class T>
+struct Convolution {
+  using A = Accumulate<T>;
   ConvLayout of;
-  std::int64_t positions, pixels, taps;  // of a plane of y, of x, and of a kernel
-  AnyDivider by_groups, by_positions, by_out_width, by_pixels, by_width, by_taps, by_kernel_width,
-      by_stride_y, by_stride_x;
+  Split<std::uint64_t, 5> results;  // image, group, channel or filter, row, column
+  const T *in, *weights, *bias;
+  T* out;
 
-  explicit Geometry(const ConvLayout& layout) noexcept
-      : of(layout),
-        positions(of.places()),
-        pixels(of.pixels()),
-        taps(of.taps()),
-        by_groups(of.groups),
-        by_positions(positions),
-        by_out_width(of.out_width),
-        by_pixels(pixels),
-        by_width(of.width),
-        by_taps(taps),
-        by_kernel_width(of.kernel_width),
-        by_stride_y(of.stride[0]),
-        by_stride_x(of.stride[1]) {}
-
-  // Group of a product: products are ordered group by group, again for each segment.
-  __device__ std::int64_t group(std::int64_t product) const {
-    by_groups.divide(product);
-    return product;
-  }
-  // Output position n, counted over all images: its image, and the pixel that tap 0 reads.
-  __device__ Spot position(std::int64_t n) const {
-    const std::int64_t image = by_positions.divide(n), y = by_out_width.divide(n);
-    return {image, y * of.stride[0] - of.padding[0], n * of.stride[1] - of.padding[1]};
-  }
-  // Tap n, counted over all channels or filters: its channel or filter, and its offset from the
-  // pixel of tap 0.
-  __device__ Spot tap(std::int64_t n) const {
-    const std::int64_t plane = by_taps.divide(n), y = by_kernel_width.divide(n);
-    return {plane, y * of.dilation[0], n * of.dilation[1]};
-  }
-  // The pixel that a tap reads at an output position; 0 in the padding.
-  template <class T>
-  __device__ Accumulate<T> pixel(const T* x, std::int64_t group, const Spot& position,
-                                 const Spot& tap) const {
-    const std::int64_t y = position.y + tap.y, column = position.x + tap.x;
-    if (y < 0 || y >= of.height || column < 0 || column >= of.width) return 0;
-    const std::int64_t plane = (position.plane * of.groups + group) * of.channels + tap.plane;
-    return static_cast<Accumulate<T>>(x[plane * pixels + y * of.width + column]);
+  template <int N>
+  __device__ void at(std::int64_t n) const {
+    const auto [image, group, plane, row, column] = results(n);
+    const std::int64_t count = kOfInput ? of.filters : of.channels;  // planes to sum over
+    const std::int64_t size = kOfInput ? of.places() : of.pixels();
+    const std::int64_t width = kOfInput ? of.out_width : of.width;
+    const std::int64_t step = kOfInput ? of.depth() : of.taps();  // from plane to plane of weights
+    const T* const planes = in + (image * of.groups + group) * count * size;
+    const T* const kernels =
+        weights + group * of.filters * of.depth() + plane * (kOfInput ? of.taps() : of.depth());
+    A sum = 0;
+    for (std::int64_t i = 0; i < of.kernel_height; ++i)
+      for (std::int64_t j = 0; j < of.kernel_width; ++j) {
+        const std::int64_t y = kOfInput ? position_of(of, 0, row, i) : pixel_of(of, 0, row, i);
+        const std::int64_t x =
+            kOfInput ? position_of(of, 1, column, j) : pixel_of(of, 1, column, j);
+        if (y < 0 || x < 0) continue;
+        const T* from = planes + y * width + x;
+        const T* weight = kernels + i * of.kernel_width + j;
+        for (std::int64_t k = 0; k < count; ++k, from += size, weight += step)
+          sum += static_cast<A>(*from) * static_cast<A>(*weight);
+      }
+    const std::int64_t planes_of_group = kOfInput ? of.channels : of.filters;
+    if (bias != nullptr) sum += static_cast<A>(bias[group * planes_of_group + plane]);
+    out[n] = static_cast<T>(sum);
   }
 };
 
-// y [filters, positions of all images] = weights [filters, depth] pixels [depth, positions].
-template <class T>
-struct Forward {
-  using A = Accumulate<T>;
-  static constexpr bool kADepthIsRow = true, kBDepthIsRow = false;
-  static constexpr int kUnroll = 1;
-  Geometry geometry;
-  const T *x, *weights, *bias;
-  T* y;
-  std::int64_t m, n, k, batch;
-
-  __device__ std::int64_t begin(std::int64_t) const { return 0; }
-  __device__ std::int64_t end(std::int64_t) const { return k; }
-  __device__ A a(std::int64_t group, std::int64_t row, std::int64_t at) const {
-    return static_cast<A>(weights[(group * m + row) * k + at]);
-  }
-  __device__ Spot fixed(std::int64_t column) const { return geometry.position(column); }
-  __device__ A b(std::int64_t group, const Spot& position, std::int64_t at) const {
-    return geometry.pixel(x, group, position, geometry.tap(at));
-  }
-  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column, A sum) const {
-    const std::int64_t filter = group * m + row;
-    if (bias != nullptr) sum += static_cast<A>(bias[filter]);
-    const std::int64_t image = geometry.by_positions.divide(column);
-    y[(image * geometry.of.groups * m + filter) * geometry.positions + column] =
-        static_cast<T>(sum);
-  }
-};
-
-// dx [channels, pixels of all images] = weights^T [channels, filters x taps] dy. For a pixel and a
-// tap it reads dy at the output position whose tap reads that pixel, if there is one.
-template <class T>
-struct InputGradient {
-  using A = Accumulate<T>;
-  static constexpr bool kADepthIsRow = true, kBDepthIsRow = false;
-  static constexpr int kUnroll = 1;
-  Geometry geometry;
-  const T *dy, *weights, *bias;
-  T* dx;
-  std::int64_t m, n, k, batch;
-
-  __device__ std::int64_t begin(std::int64_t) const { return 0; }
-  __device__ std::int64_t end(std::int64_t) const { return k; }
-  __device__ A a(std::int64_t group, std::int64_t row, std::int64_t at) const {
-    const std::int64_t filter = geometry.by_taps.divide(at);
-    return static_cast<A>(
-        weights[((group * geometry.of.filters + filter) * m + row) * geometry.taps + at]);
-  }
-  __device__ Spot fixed(std::int64_t column) const {
-    const std::int64_t image = geometry.by_pixels.divide(column),
-                       y = geometry.by_width.divide(column);
-    return {image, y + geometry.of.padding[0], column + geometry.of.padding[1]};
-  }
-  __device__ A b(std::int64_t group, const Spot& pixel, std::int64_t at) const {
-    const Spot tap = geometry.tap(at);
-    std::int64_t y = pixel.y - tap.y, x = pixel.x - tap.x;
-    if (y < 0 || x < 0) return 0;
-    const std::int64_t row = geometry.by_stride_y.divide(y),
-                       column = geometry.by_stride_x.divide(x);
-    if (y != 0 || x != 0 || row >= geometry.of.out_height || column >= geometry.of.out_width)
-      return 0;
-    const std::int64_t plane =
-        (pixel.plane * geometry.of.groups + group) * geometry.of.filters + tap.plane;
-    return static_cast<A>(dy[plane * geometry.positions + row * geometry.of.out_width + column]);
-  }
-  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column, A sum) const {
-    const std::int64_t image = geometry.by_pixels.divide(column), channel = group * m + row;
-    if (bias != nullptr) sum += static_cast<A>(bias[channel]);
-    dx[(image * geometry.of.groups * m + channel) * geometry.pixels + column] = static_cast<T>(sum);
-  }
-};
-
-// dw [filters, depth] = dy [filters, positions of all images] pixels^T [positions, depth], for each
-// group and segment of the positions.
+// Elements of dw, summed over the positions of all images, in an order fixed by the shape.
 template <class T>
 struct WeightGradient {
   using A = Accumulate<T>;
-  static constexpr bool kADepthIsRow = true, kBDepthIsRow = true;
-  static constexpr int kUnroll = 1;
-  Geometry geometry;
+  using State = double;
+  ConvLayout of;
+  Split<std::uint64_t, 5> weights;    // group, filter, channel, row, column
+  Split<std::uint64_t, 3> positions;  // image, row, column
   const T *x, *dy;
   T* dw;
-  A* parts;  // null: there is one segment
-  std::int64_t m, n, k, batch, length;
 
-  __device__ std::int64_t begin(std::int64_t product) const {
-    return geometry.by_groups.divide(product) * length;
+  __device__ double none() const { return 0; }
+  __device__ double gather(std::int64_t result, std::int64_t begin, std::int64_t end, int lane,
+                           int lanes) const {
+    const auto tap = weights(result);
+    const std::int64_t filter = tap[0] * of.filters + tap[1];
+    const std::int64_t channel = tap[0] * of.channels + tap[2];
+    return strided_sums<4, 1>(begin + lane, end, lanes, [&](std::int64_t i) {
+      const auto at = positions(i);
+      const std::int64_t row = pixel_of(of, 0, at[1], tap[3]);
+      const std::int64_t column = pixel_of(of, 1, at[2], tap[4]);
+      Pack<A, 1> term = {};
+      if (row < 0 || column < 0) return term;
+      const T* const pixels = x + (at[0] * of.groups * of.channels + channel) * of.pixels();
+      const T* const slopes = dy + (at[0] * of.groups * of.filters + filter) * of.places();
+      term[0] = static_cast<A>(pixels[row * of.width + column]) *
+                static_cast<A>(slopes[at[1] * of.out_width + at[2]]);
+      return term;
+    })[0];
   }
-  __device__ std::int64_t end(std::int64_t product) const {
-    const std::int64_t end = begin(product) + length;
-    return end < k ? end : k;
-  }
-  __device__ A a(std::int64_t product, std::int64_t row, std::int64_t at) const {
-    const std::int64_t image = geometry.by_positions.divide(at);
-    const std::int64_t plane = (image * geometry.of.groups + geometry.group(product)) * m + row;
-    return static_cast<A>(dy[plane * geometry.positions + at]);
-  }
-  __device__ Spot fixed(std::int64_t at) const { return geometry.position(at); }
-  __device__ A b(std::int64_t product, const Spot& position, std::int64_t column) const {
-    return geometry.pixel(x, geometry.group(product), position, geometry.tap(column));
-  }
-  __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column, A sum) const {
-    // Products run segment by segment: product * m is the first filter of one group in one segment.
-    const std::int64_t at = (product * m + row) * n + column;
-    if (parts == nullptr) {
-      dw[at] = static_cast<T>(sum);
-    } else {
-      parts[at] = sum;
-    }
-  }
+  __device__ void merge(double& total, double other) const { total += other; }
+  __device__ void write(std::int64_t result, double total) const { dw[result] = convert<T>(total); }
 };
 
-template <class T>
-struct AddParts {
-  const Accumulate<T>* parts;
-  T* out;
-  std::int64_t count, segments;
-
-  template <int N>
-  __device__ void at(std::int64_t i) const {
-    Accumulate<T> sum = 0;
-    for (std::int64_t segment = 0; segment < segments; ++segment) sum += parts[segment * count + i];
-    out[i] = static_cast<T>(sum);
-  }
-};
+template <bool kOfInput>
+Status convolve(const KernelContext& context) noexcept {
+  const Buffer &in = context.inputs[0], &weights = context.inputs[1], &out = context.outputs[0];
+  Status status;
+  if (out.elements() == 0 || is_done(context, status)) return status;
+  const ConvLayout of =
+      conv_layout(kOfInput ? ConvPass::input_gradient : ConvPass::forward, context);
+  const Shape& shape = out.spec.shape;
+  const Split<std::uint64_t, 5> results(
+      {of.groups, kOfInput ? of.channels : of.filters, shape.dim(2), shape.dim(3)});
+  const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
+    const T* const bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
+    const Convolution<kOfInput, T> body{of,   results,    in.as<const T>(), weights.as<const T>(),
+                                        bias, out.as<T>()};
+    return for_each<1>(stream_of(context), body, out.elements(), false);
+  });
+}
 
 }  // namespace
 
 detail::Ref<Prepared> conv2d_prepare(const MemoryQuery& query) {
   return prepare_conv(ConvPass::forward, query);
-}
-detail::Ref<Prepared> conv2d_input_gradient_prepare(const MemoryQuery& query) {
-  return prepare_conv(ConvPass::input_gradient, query);
 }
 detail::Ref<Prepared> conv_transpose2d_prepare(const MemoryQuery& query) {
   return prepare_conv(ConvPass::input_gradient, query);
@@ -207,58 +131,27 @@ detail::Ref<Prepared> conv2d_weight_gradient_prepare(const MemoryQuery& query) {
   return prepare_conv(ConvPass::weight_gradient, query);
 }
 
-Status conv2d(const KernelContext& context) {
-  const Buffer &x = context.inputs[0], &weights = context.inputs[1], &y = context.outputs[0];
-  Status status;
-  if (y.elements() == 0 || is_done(context, status)) return status;
-  const ConvLayout of = conv_layout(ConvPass::forward, context);
-  const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
-  return for_floating(y.spec.dtype, [&]<class T>(T) {
-    return multiply_tiles(
-        stream_of(context),
-        Forward<T>{Geometry(of), x.as<const T>(), weights.as<const T>(),
-                   has_bias ? context.inputs[2].as<const T>() : nullptr, y.as<T>(), of.filters,
-                   of.images * of.places(), of.depth(), of.groups});
-  });
-}
-
-// A transposed convolution without bias; its result has the shape of x.
-Status conv2d_input_gradient(const KernelContext& context) { return conv_transpose2d(context); }
-
-Status conv_transpose2d(const KernelContext& context) {
-  const Buffer &dy = context.inputs[0], &weights = context.inputs[1], &dx = context.outputs[0];
-  Status status;
-  if (dx.elements() == 0 || is_done(context, status)) return status;
-  const auto& attributes = context.attribute<ConvAttributes>();
-  const ConvLayout of = conv_layout(ConvPass::input_gradient, context);
-  return for_floating(dx.spec.dtype, [&]<class T>(T) {
-    return multiply_tiles(
-        stream_of(context),
-        InputGradient<T>{Geometry(of), dy.as<const T>(), weights.as<const T>(),
-                         attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr,
-                         dx.as<T>(), of.channels, of.images * of.pixels(), of.filters * of.taps(),
-                         of.groups});
-  });
-}
+Status conv2d(const KernelContext& context) { return convolve<false>(context); }
+Status conv_transpose2d(const KernelContext& context) { return convolve<true>(context); }
 
 Status conv2d_weight_gradient(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &dy = context.inputs[1], &dw = context.outputs[0];
-  const std::int64_t count = dw.elements();
   Status status;
-  if (count == 0 || is_done(context, status)) return status;
+  if (dw.elements() == 0 || is_done(context, status)) return status;
   const ConvLayout of = conv_layout(ConvPass::weight_gradient, context);
-  const ConvSegments segments(of);
+  const Split<std::uint64_t, 5> weights(
+      {of.filters, of.channels, of.kernel_height, of.kernel_width});
+  const Split<std::uint64_t, 3> positions({of.out_height, of.out_width});
+  const std::int64_t terms = of.images * of.places();
+  const SumPlan plan{.results = dw.elements(),
+                     .terms = terms,
+                     .width = rows_of_block(threads_of_row(terms)),
+                     .by_rows = true,
+                     .part = terms};
   return for_floating(dw.spec.dtype, [&]<class T>(T) {
-    auto* const parts =
-        segments.count == 1 ? nullptr : static_cast<Accumulate<T>*>(context.workspace);
-    const Status status = multiply_tiles(
-        stream_of(context),
-        WeightGradient<T>{Geometry(of), x.as<const T>(), dy.as<const T>(), dw.as<T>(), parts,
-                          of.filters, of.depth(), of.images * of.places(),
-                          of.groups * segments.count, segments.length});
-    if (!status.ok() || parts == nullptr) return status;
-    return for_each<1>(stream_of(context), AddParts<T>{parts, dw.as<T>(), count, segments.count},
-                       count, false);
+    const WeightGradient<T> body{of,        weights, positions, x.as<const T>(), dy.as<const T>(),
+                                 dw.as<T>()};
+    return launch_fold(stream_of(context), body, plan, nullptr);
   });
 }
 

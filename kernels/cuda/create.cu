@@ -35,16 +35,14 @@ struct Diagonal {
   const W* in;  // null: one
   W* out;
   W one;
-  Divider<Index> columns, rows;
+  Split<Index, 3> split;  // matrix, row, column
   std::int64_t diagonal;
   Kept kept;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const auto position = static_cast<Index>(i), line = columns.quotient(position);
-    const auto column = static_cast<std::int64_t>(position - line * columns.divisor);
-    const auto row = static_cast<std::int64_t>(line - rows.quotient(line) * rows.divisor);
-    const std::int64_t distance = column - row - diagonal;
+    const auto at = split(i);
+    const std::int64_t distance = at[2] - at[1] - diagonal;
     const bool keeps = kept == on ? distance == 0 : kept == below ? distance <= 0 : distance >= 0;
     out[i] = !keeps ? W{} : in == nullptr ? one : in[i];
   }
@@ -63,8 +61,7 @@ Status put(const KernelContext& context, const Buffer* in, std::int64_t diagonal
       Body body{in != nullptr ? in->as<const W>() : nullptr,
                 out.as<W>(),
                 W{},
-                Divider<Index>(columns),
-                Divider<Index>(rows),
+                Split<Index, 3>({rows, columns}),
                 near_diagonal(diagonal, rows, columns),
                 static_cast<typename Body::Kept>(kept)};
       std::memcpy(&body.one, &one, sizeof(W));

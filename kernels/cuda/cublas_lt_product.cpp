@@ -17,16 +17,10 @@ namespace {
 
 // Type of matrices, biases and column sums.
 cudaDataType_t data_type(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::f64:
-      return CUDA_R_64F;
-    case DType::f16:
-      return CUDA_R_16F;
-    case DType::bf16:
-      return CUDA_R_16BF;
-    default:
-      return CUDA_R_32F;
-  }
+  return dtype == DType::f64    ? CUDA_R_64F
+         : dtype == DType::f16  ? CUDA_R_16F
+         : dtype == DType::bf16 ? CUDA_R_16BF
+                                : CUDA_R_32F;
 }
 // Type of the factors alpha and beta.
 cudaDataType_t scale_type(DType dtype) noexcept {
@@ -39,21 +33,10 @@ cublasComputeType_t compute_type(DType dtype, int compute_capability) noexcept {
   return in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-cublasLtEpilogue_t library_epilogue(Epilogue epilogue) noexcept {
-  switch (epilogue) {
-    case Epilogue::none:
-      break;
-    case Epilogue::bias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::relu:
-      return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::bias_relu:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-    case Epilogue::column_sums:
-      return CUBLASLT_EPILOGUE_BGRADA;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
+// In the order of Epilogue.
+constexpr cublasLtEpilogue_t kEpilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
+                                             CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS,
+                                             CUBLASLT_EPILOGUE_BGRADA};
 
 const CublasLt& library() noexcept { return *cublas_lt(); }
 
@@ -82,40 +65,34 @@ bool set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribut
          CUBLAS_STATUS_SUCCESS;
 }
 
-// Constraints for the heuristic, beside the shapes.
-class Preference {
- public:
-  Preference(DType dtype, std::size_t workspace_limit, std::size_t alignment) noexcept {
-    if (library().cublasLtMatmulPreferenceCreate(&preference_) != CUBLAS_STATUS_SUCCESS) return;
-    ok_ = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
-    // With 16 bits, parts of a split sum stay f32 until they are added up. Other schemes would
-    // round each part.
-    if (is_half(dtype))
-      ok_ = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) &&
-            ok_;
-    for (const auto matrix :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      ok_ = set(matrix, static_cast<std::uint32_t>(alignment)) && ok_;
+struct DestroyPreference {
+  void operator()(cublasLtMatmulPreference_t preference) const noexcept {
+    library().cublasLtMatmulPreferenceDestroy(preference);
   }
-  Preference(const Preference&) = delete;
-  Preference& operator=(const Preference&) = delete;
-  ~Preference() {
-    if (preference_ != nullptr) library().cublasLtMatmulPreferenceDestroy(preference_);
-  }
-  cublasLtMatmulPreference_t get() const noexcept { return ok_ ? preference_ : nullptr; }
-
- private:
-  template <class T>
-  bool set(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) noexcept {
-    return library().cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value,
-                                                          sizeof(value)) == CUBLAS_STATUS_SUCCESS;
-  }
-
-  cublasLtMatmulPreference_t preference_ = nullptr;
-  bool ok_ = false;
 };
+using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyPreference>;
+
+// Constraints for the heuristic, beside the shapes; null where the library does not take them.
+Preference preference_of(DType dtype, std::size_t workspace_limit, std::size_t alignment) noexcept {
+  cublasLtMatmulPreference_t made = nullptr;
+  bool ok = library().cublasLtMatmulPreferenceCreate(&made) == CUBLAS_STATUS_SUCCESS;
+  Preference preference(made);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    ok = ok && library().cublasLtMatmulPreferenceSetAttribute(
+                   made, attribute, &value, sizeof(value)) == CUBLAS_STATUS_SUCCESS;
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
+  // With 16 bits, parts of a split sum stay f32 until they are added up. Other schemes would round
+  // each part.
+  if (is_half(dtype))
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  for (const auto matrix :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(matrix, static_cast<std::uint32_t>(alignment));
+  return ok ? std::move(preference) : nullptr;
+}
 
 // Whether the library has refused an algorithm for its arguments, before it launched anything.
 // Equal arguments are refused again, so the next algorithm is the choice of every run.
@@ -157,19 +134,19 @@ class CublasLtProduct final : public LibraryProduct {
 
   // Asks for an algorithm with the epilogue. Returns whether there is one.
   bool choose(cublasLtHandle_t handle, Epilogue epilogue) noexcept {
-    if (!is_described_ ||
-        !set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)))
+    if (!is_described_ || !set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                               kEpilogues[static_cast<std::size_t>(epilogue)]))
       return false;
     epilogue_ = epilogue;
     // The heuristic refuses epilogues without an address. It does not read the memory there, but
     // takes the address's alignment as a promise for all later addresses.
     if (takes_vector() && !set_vector(reinterpret_cast<void*>(kProductAlignment + alignment_)))
       return false;
-    const Preference preference(dtype_, limit_, alignment_);
+    const Preference preference = preference_of(dtype_, limit_, alignment_);
     int count = 0;
-    if (preference.get() == nullptr || library().cublasLtMatmulAlgoGetHeuristic(
-                                           handle, operation_, b_, a_, c_, c_, preference.get(),
-                                           kMost, found_, &count) != CUBLAS_STATUS_SUCCESS)
+    if (!preference || library().cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_,
+                                                                preference.get(), kMost, found_,
+                                                                &count) != CUBLAS_STATUS_SUCCESS)
       return false;
     const auto end = std::remove_if(found_, found_ + count, [&](const auto& found) {
       return found.state != CUBLAS_STATUS_SUCCESS || found.workspaceSize > limit_;

@@ -36,7 +36,7 @@ Status fill(const KernelContext& context) {
 
 Status copy(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return copy(stream_of(context), out.data, in.data, bytes_of(out));
+  return copy(stream_of(context), out.data, in.data, out.spec.bytes());
 }
 
 Status cast(const KernelContext& context) {

@@ -22,8 +22,4 @@ Status fill_with(cudaStream_t stream, T* out, T value, std::int64_t count) noexc
   return for_each<N>(stream, Fill<T>{out, value}, count, takes_packs<N>(out));
 }
 
-inline std::size_t bytes_of(const Buffer& buffer) noexcept {
-  return static_cast<std::size_t>(buffer.elements()) * size_of(buffer.spec.dtype);
-}
-
 }  // namespace ebb::cuda

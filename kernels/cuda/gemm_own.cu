@@ -1,48 +1,64 @@
-#include "ebb/kernels/cuda/gemm_own.h"
-
-#include <type_traits>
-
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/product.h"
 #include "ebb/kernels/cuda/tile_product.h"
 
 namespace ebb::cuda {
 namespace {
 
-template <class T, bool kTransposeA, bool kTransposeB>
+template <class T>
 struct Gemm {
   using A = Accumulate<T>;
-  static constexpr bool kADepthIsRow = !kTransposeA, kBDepthIsRow = kTransposeB;
-  static constexpr int kUnroll = 4;
-
-  const T* a_data;
-  const T* b_data;
+  ProductShape of;
+  const T *a, *b, *bias;  // null bias: none
   T* c;
-  std::int64_t m, n, k;
-  std::int64_t a_stride, b_stride, c_stride;
-  std::int64_t batch, a_next, b_next, c_next;
-  const T* bias;  // or null
   bool accumulate, relu;
 
-  __device__ std::int64_t begin(std::int64_t) const { return 0; }
-  __device__ std::int64_t end(std::int64_t) const { return k; }
-  __device__ A a(std::int64_t product, std::int64_t row, std::int64_t at) const {
-    const T* const from = a_data + product * a_next;
-    return static_cast<A>(from[kTransposeA ? at * a_stride + row : row * a_stride + at]);
-  }
-  __device__ std::int64_t fixed(std::int64_t at) const { return at; }
-  __device__ A b(std::int64_t product, std::int64_t fixed, std::int64_t at) const {
-    const T* const from = b_data + product * b_next;
-    return static_cast<A>(from[at * b_stride + fixed]);
+  // A factor's element at a line and a depth; 0 beyond its end.
+  __device__ A factor(const T* from, std::int64_t line, std::int64_t lines, std::int64_t depth,
+                      std::int64_t line_step, std::int64_t depth_step) const {
+    const bool is_there = line < lines && depth < of.k;
+    return is_there ? static_cast<A>(from[line * line_step + depth * depth_step]) : A(0);
   }
   __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column, A sum) const {
-    T& to = c[product * c_next + row * c_stride + column];
+    T& to = c[product * of.c_next + row * of.c_stride + column];
     if (bias != nullptr) sum += static_cast<A>(bias[column]);
     if (accumulate) sum += static_cast<A>(to);
     if (relu) sum = functors::Relu{}(sum);
     to = static_cast<T>(sum);
   }
 };
+
+// Neighbouring threads load neighbours in memory.
+template <class T, bool kTransposeA, bool kTransposeB>
+__global__ void __launch_bounds__(kTileThreads* kTileThreads)
+    gemm_kernel(const Gemm<T> gemm, const ProductTiles tiles) {
+  using A = Accumulate<T>;
+  constexpr int kDepth = 16, kUnroll = 2;
+  __shared__ TileFactors<A, kDepth> tile;
+  const ProductShape& of = gemm.of;
+  for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
+    const ProductTiles::Position corner = tiles.position(at);
+    const std::int64_t product = corner.product, row = corner.row, column = corner.column;
+    A sums[kTileEach][kTileEach] = {};
+    for (std::int64_t depth = 0; depth < of.k; depth += kDepth) {
+      for_tile<kDepth, !kTransposeA, kUnroll>([&](int d, int line) {
+        tile.a[d][line] = gemm.factor(gemm.a + product * of.a_next, row + line, of.m, depth + d,
+                                      kTransposeA ? 1 : of.a_stride, kTransposeA ? of.a_stride : 1);
+      });
+      for_tile<kDepth, kTransposeB, kUnroll>([&](int d, int line) {
+        tile.b[d][line] = gemm.factor(gemm.b + product * of.b_next, column + line, of.n, depth + d,
+                                      kTransposeB ? of.b_stride : 1, kTransposeB ? 1 : of.b_stride);
+      });
+      __syncthreads();
+      add_products(tile, sums);
+      __syncthreads();
+    }
+    for_sums(tile, sums, [&](int i, int j, A sum) {
+      if (row + i < of.m && column + j < of.n) gemm.put(product, row + i, column + j, sum);
+    });
+  }
+}
 
 }  // namespace
 
@@ -52,31 +68,20 @@ Status multiply_own(cudaStream_t stream, const ProductShape& shape, Epilogue epi
   const bool relu = epilogue == Epilogue::relu || epilogue == Epilogue::bias_relu;
   const bool bias = epilogue == Epilogue::bias || epilogue == Epilogue::bias_relu;
   return for_floating(shape.dtype, [&]<class T>(T) {
-    const auto run = [&]<bool kTransposeA, bool kTransposeB>(std::bool_constant<kTransposeA>,
-                                                             std::bool_constant<kTransposeB>) {
-      return multiply_tiles(stream,
-                            Gemm<T, kTransposeA, kTransposeB>{
-                                .a_data = static_cast<const T*>(operands.a),
-                                .b_data = static_cast<const T*>(operands.b),
-                                .c = static_cast<T*>(operands.c),
-                                .m = shape.m,
-                                .n = shape.n,
-                                .k = shape.k,
-                                .a_stride = shape.a_stride,
-                                .b_stride = shape.b_stride,
-                                .c_stride = shape.c_stride,
-                                .batch = shape.batch,
-                                .a_next = shape.a_next,
-                                .b_next = shape.b_next,
-                                .c_next = shape.c_next,
-                                .bias = bias ? static_cast<const T*>(operands.vector) : nullptr,
-                                .accumulate = operands.accumulate,
-                                .relu = relu});
-    };
-    constexpr std::true_type kYes;
-    constexpr std::false_type kNo;
-    if (shape.transpose_a) return shape.transpose_b ? run(kYes, kYes) : run(kYes, kNo);
-    return shape.transpose_b ? run(kNo, kYes) : run(kNo, kNo);
+    void (*const kernels[])(Gemm<T>, ProductTiles) = {
+        gemm_kernel<T, false, false>, gemm_kernel<T, false, true>, gemm_kernel<T, true, false>,
+        gemm_kernel<T, true, true>};
+    const auto kernel = kernels[2 * shape.transpose_a + shape.transpose_b];
+    const ProductTiles tiles(shape.m, shape.n, shape.batch);
+    return launch(stream, kernel, tiles.blocks(), kTileThreads * kTileThreads,
+                  Gemm<T>{.of = shape,
+                          .a = static_cast<const T*>(operands.a),
+                          .b = static_cast<const T*>(operands.b),
+                          .bias = bias ? static_cast<const T*>(operands.vector) : nullptr,
+                          .c = static_cast<T*>(operands.c),
+                          .accumulate = operands.accumulate,
+                          .relu = relu},
+                  tiles);
   });
 }
 

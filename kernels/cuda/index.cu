@@ -19,20 +19,16 @@ struct Choose {
   const W* in;
   const L* indices;
   W* out;
-  Divider<Index> inner, chosen;
-  std::int64_t size;
+  Split<Index, 3> split;  // outer, chosen, inner
+  std::int64_t size, inner;
   unsigned missing;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const auto at = static_cast<Index>(i), row = inner.quotient(at), outer = chosen.quotient(row);
-    const auto column = static_cast<std::int64_t>(at - row * inner.divisor);
-    const auto k = kEach ? i : static_cast<std::int64_t>(row - outer * chosen.divisor);
-    const auto index = static_cast<std::int64_t>(indices[k]);
+    const auto [outer, k, column] = split(i);
+    const auto index = static_cast<std::int64_t>(indices[kEach ? i : k]);
     const bool is_there = index >= 0 && index < size;
-    const std::int64_t from = static_cast<std::int64_t>(outer) * size + index;
-    out[i] = is_there ? in[from * static_cast<std::int64_t>(inner.divisor) + column]
-                      : word_of<W>(missing);
+    out[i] = is_there ? in[(outer * size + index) * inner + column] : word_of<W>(missing);
   }
 };
 
@@ -46,9 +42,9 @@ Status choose(const KernelContext& context, const L* index, std::int64_t inner, 
     const Choose<kEach, W, L, Index> body{in.as<const W>(),
                                           index,
                                           out.as<W>(),
-                                          Divider<Index>(inner),
-                                          Divider<Index>(chosen),
+                                          Split<Index, 3>({chosen, inner}),
                                           axis.size,
+                                          inner,
                                           missing_byte(in.spec.dtype, attributes)};
     return for_each<1>(stream_of(context), body, count, true);
   });
@@ -183,12 +179,11 @@ template <class T, class L, class Index>
 struct OneHot {
   const L* indices;
   T* out;
-  Divider<Index> classes;
+  Split<Index, 2> split;  // row, class
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const auto at = static_cast<Index>(i), row = classes.quotient(at);
-    const auto column = static_cast<std::int64_t>(at - row * classes.divisor);
+    const auto [row, column] = split(i);
     out[i] = T(static_cast<std::int64_t>(indices[row]) == column ? 1.f : 0.f);
   }
 };
@@ -260,7 +255,7 @@ Status one_hot(const KernelContext& context) {
   return for_indices(indices, [&]<class L>(const L* index) {
     return for_floating(out.spec.dtype, [&]<class T>(T) {
       return with_index(count, [&]<class Index>(Index) {
-        const OneHot<T, L, Index> body{index, out.as<T>(), Divider<Index>(classes)};
+        const OneHot<T, L, Index> body{index, out.as<T>(), Split<Index, 2>({classes})};
         return for_each<1>(stream_of(context), body, count, true);
       });
     });

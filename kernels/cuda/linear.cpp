@@ -2,12 +2,9 @@
 
 #include <vector>
 
-#include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/dense_activation.h"
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/epilogue.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/product.h"
-#include "ebb/kernels/cuda/stream_memory.h"
 
 namespace ebb::cuda {
 namespace {
@@ -45,8 +42,7 @@ Status matmul(const KernelContext& context) {
 
   const MatmulProduct of(out.spec.dtype, MatmulLayout(a.spec.shape, b.spec.shape, out.spec.shape,
                                                       context.attribute<MatmulAttributes>()));
-  for (std::int64_t launch = 0; launch < of.launches; ++launch)
-    if (const Status status = run(of(launch)); !status.ok()) return status;
+  for (std::int64_t launch = 0; launch < of.launches; ++launch) EBB_TRY(run(of(launch)));
   return {};
 }
 
@@ -73,11 +69,9 @@ Status dense(const KernelContext& context) {
   EBB_TRY(products(context).front().run(context.stream, operands, fused));
   const bool done = fused && attributes.activation == Activation::relu;
   const DenseSizes size(x.spec, w.spec);
-  return for_floating(y.spec.dtype, [&]<class T>(T) {
-    return add_bias_and_activate<T>(
-        stream_of(context), done ? Activation::none : attributes.activation, y.as<T>(),
-        fused ? nullptr : static_cast<const T*>(operands.vector), size.rows, size.out);
-  });
+  return add_bias_and_activate(stream_of(context), y.spec.dtype,
+                               done ? Activation::none : attributes.activation, y.data,
+                               fused ? nullptr : operands.vector, size.rows, size.out);
 }
 
 detail::Ref<Prepared> dense_backward_prepare(const MemoryQuery& query) {
@@ -100,23 +94,22 @@ Status dense_backward(const KernelContext& context) {
   // Prepared are only the products that are wanted, dw's first. dw without memory does not mean
   // unwanted: it may be empty.
   const std::vector<Product>& wanted = products(context);
-  Status status;
   bool has_sums = false;
-  if (dw.data != nullptr) {
-    const ProductOperands operands{
-        .a = x.data, .b = da.data, .c = dw.data, .vector = db.data, .workspace = context.workspace};
-    status = wanted.front().run(context.stream, operands, has_sums);
-  }
-  if (status.ok() && db.data != nullptr && !has_sums)
-    status = for_floating(da.spec.dtype, [&]<class T>(T) {
-      return column_sum(stream_of(context), da.as<const T>(), db.as<T>(), size.rows, size.out,
-                        context.workspace);
-    });
+  if (dw.data != nullptr)
+    EBB_TRY(wanted.front().run(context.stream,
+                               {.a = x.data,
+                                .b = da.data,
+                                .c = dw.data,
+                                .vector = db.data,
+                                .workspace = context.workspace},
+                               has_sums));
+  if (db.data != nullptr && !has_sums)
+    EBB_TRY(column_sum(stream_of(context), da.spec.dtype, da.data, db.data, size.rows, size.out,
+                       context.workspace));
   // Last, since dx may have taken over the memory of x.
-  if (status.ok() && dx.data != nullptr)
-    status = wanted.back().run(
-        context.stream, {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
-  return status;
+  if (dx.data == nullptr) return {};
+  return wanted.back().run(
+      context.stream, {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
 }
 
 }  // namespace ebb::cuda

@@ -2,9 +2,10 @@
 
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
-#include "ebb/kernels/cuda/recurrent_call.h"
+#include "ebb/kernels/cuda/recurrent_cell.h"
 #include "ebb/kernels/cuda/recurrent_form.h"
 #include "ebb/kernels/cuda/runtime/stream.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 #include "ebb/kernels/cuda/strided_copy.h"
 
 #if EBB_HAS_CUDNN
@@ -93,7 +94,7 @@ Status run_forward(const KernelContext& context, const Calls& calls,
   for (std::int64_t call = 0; call < count; ++call) {
     if (call > 0) {
       T* const dropped = keep ? space.hidden[0] : hidden(call - 1);
-      EBB_TRY(drop_layer(of, x, dropped, call, true));
+      EBB_TRY(CellKernels<T>::drop(of, x, dropped, call, true));
       x = dropped;
     }
     EBB_TRY(pack_weights(of, call, calls[call], space.weights));
@@ -156,7 +157,7 @@ class Backward {
         handle_, output(call), d_output(call), dx, of_.h0(call), of_.of_layer(of_.d_hidden, call),
         of_.state_gradient(of_.at.h0, call), of_.c0(call), of_.of_layer(of_.d_cell, call),
         of_.state_gradient(of_.at.c0, call), space_.weights, space_.work, reserve));
-    if (call > 0) EBB_TRY(drop_layer(of_, dx, dx, call, true));
+    if (call > 0) EBB_TRY(CellKernels<T>::drop(of_, dx, dx, call, true));
     return weight_gradients(call, reserve);
   }
 
@@ -175,7 +176,7 @@ class Backward {
     if (call == 0) {
       EBB_TRY(to_time_major<T>(of_, of_.in(0), space_.x, size.in));
     } else {
-      EBB_TRY(drop_layer(of_, output(call - 1), space_.x, call, true));
+      EBB_TRY(CellKernels<T>::drop(of_, output(call - 1), space_.x, call, true));
     }
     EBB_TRY(clear(stream, space_.d_weights, as.weight_bytes()));
     EBB_TRY(as.backward_weights(handle_, space_.x, of_.h0(call), output(call), space_.d_weights,
@@ -203,16 +204,15 @@ class Backward {
 
 class CudnnLstm final : public RecurrentForm {
  public:
-  CudnnLstm(const RecurrentSizes& size, bool backward) : calls_(size), is_backward_(backward) {}
-  bool describe(cudnnHandle_t handle, const RecurrentSizes& size, bool keep) {
-    return calls_.describe(handle, size, keep);
-  }
+  CudnnLstm(const RecurrentSizes& size, bool backward) : calls(size), is_backward_(backward) {}
+
+  Calls calls;
 
   std::size_t bytes() const noexcept override {
-    return sizeof(*this) - sizeof(calls_) + calls_.bytes();
+    return sizeof(*this) - sizeof(calls) + calls.bytes();
   }
   const char* way() const noexcept override {
-    return calls_[0].is_persistent() ? "by cuDNN, persistent" : "by cuDNN";
+    return calls[0].is_persistent() ? "by cuDNN, persistent" : "by cuDNN";
   }
   Status run(const KernelContext& context) const noexcept override {
     const char* problem = nullptr;
@@ -220,13 +220,12 @@ class CudnnLstm final : public RecurrentForm {
     if (handle == nullptr) return Status::refuse(problem);
     const DType dtype = context.inputs.back().spec.dtype;
     return for_floating(dtype, [&]<class T>(T) {
-      return is_backward_ ? Backward<T>(context, calls_, handle).run()
-                          : run_forward<T>(context, calls_, handle);
+      return is_backward_ ? Backward<T>(context, calls, handle).run()
+                          : run_forward<T>(context, calls, handle);
     });
   }
 
  private:
-  Calls calls_;
   const bool is_backward_;
 };
 
@@ -240,7 +239,7 @@ detail::Ref<RecurrentForm> find_lstm(const MemoryQuery& query, bool backward) {
   if (handle == nullptr) return nullptr;
   const bool keep = backward || query.wants(RecurrentOperands(attributes).reserve);
   auto lstm = detail::make_ref<CudnnLstm>(size, backward);
-  if (!lstm->describe(handle, size, keep)) return nullptr;
+  if (!lstm->calls.describe(handle, size, keep)) return nullptr;
   return lstm;
 }
 

@@ -9,16 +9,10 @@ const Cudnn& library() noexcept { return *cudnn(); }
 bool done(cudnnStatus_t status) noexcept { return status == CUDNN_STATUS_SUCCESS; }
 
 cudnnDataType_t data_type(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::f64:
-      return CUDNN_DATA_DOUBLE;
-    case DType::f16:
-      return CUDNN_DATA_HALF;
-    case DType::bf16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      return CUDNN_DATA_FLOAT;
-  }
+  return dtype == DType::f64    ? CUDNN_DATA_DOUBLE
+         : dtype == DType::f16  ? CUDNN_DATA_HALF
+         : dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16
+                                : CUDNN_DATA_FLOAT;
 }
 cudnnDataType_t math_precision(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;

@@ -85,13 +85,6 @@ template <int kArrays>
 struct MergedTypes {
   DType types[kArrays];
 
-  // Whether all arrays are stored as T, which is float or double.
-  template <class T>
-  bool are_all() const noexcept {
-    return std::all_of(types, types + kArrays, [](DType type) {
-      return type == (sizeof(T) == sizeof(float) ? DType::f32 : DType::f64);
-    });
-  }
   bool has(bool (*is)(DType)) const noexcept { return std::any_of(types, types + kArrays, is); }
 };
 
@@ -189,8 +182,9 @@ struct MergedGroup {
  private:
   template <class T, class Rule>
   Status run(const Rule& rule, const MergedTypes<Rule::kArrays>& stored) const noexcept {
-    return stored.template are_all<T>() ? run(rule, stored, merged_kernel<Rule, T, true>)
-                                        : run(rule, stored, merged_kernel<Rule, T, false>);
+    return stored.has([](DType type) { return type != dtype_of<T>; })
+               ? run(rule, stored, merged_kernel<Rule, T, false>)
+               : run(rule, stored, merged_kernel<Rule, T, true>);
   }
   template <class Rule, class Function>
   Status run(const Rule& rule, const MergedTypes<Rule::kArrays>& stored,

@@ -116,15 +116,6 @@ __global__ void norm_backward_kernel(Rows<T> in, const T* dy, const Accumulate<T
   });
 }
 
-template <class T>
-struct WriteGradients {
-  T *d_scale, *d_shift;
-  __device__ void operator()(std::int64_t c, const double (&totals)[2]) const {
-    if (d_shift != nullptr) d_shift[c] = convert<T>(totals[0]);
-    if (d_scale != nullptr) d_scale[c] = convert<T>(totals[1]);
-  }
-};
-
 }  // namespace
 
 Status norm(const KernelContext& context) {
@@ -171,9 +162,8 @@ Status norm_backward(const KernelContext& context) {
     if (d_scale != nullptr || d_shift != nullptr) {  // first: dx may overwrite their inputs
       const NormWorkspace<A> workspace(context.workspace, view, 2, 0);
       const GradientTerm<T> term{dy, in.x, means, inverses, d_scale != nullptr};
-      const Status sums = sum_channels<T>(stream, view, workspace.partial, term,
-                                          WriteGradients<T>{d_scale, d_shift});
-      if (!sums.ok()) return sums;
+      EBB_TRY(sum_channels<T>(stream, view, workspace.partial, term,
+                              WriteGradients<T>{d_scale, d_shift}));
     }
     if (dx == nullptr || in.rows == 0) return Status{};
     in.packed = rows_take_packs<kPack<T>>(in.terms, in.x, dy, dx, in.scale);

@@ -1,8 +1,9 @@
-// The kernels of pointwise operators. The source of each family, arithmetic.cu and its kin,
-// instantiates its list.
+// The kernels of pointwise operators, which unary.cu and binary.cu instantiate: apart, since nvcc
+// takes long.
 #pragma once
 #include <utility>
 
+#include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cuda/broadcast.h"
 #include "ebb/kernels/cuda/custom.h"
@@ -29,10 +30,3 @@ Status pair(const KernelContext& context) {
 }
 
 }  // namespace ebb::cuda
-
-// Instantiations for the lines of core/kernels/functors/*.inc, included next.
-#define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
-#define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
-#define EBB_PAIR(name, Functor) template Status pair<functors::Functor>(const KernelContext&);
-#define EBB_MAP EBB_UNARY
-#define EBB_ZIP EBB_PAIR

@@ -7,20 +7,7 @@
 namespace ebb::cuda {
 namespace {
 
-// Splits an index into plane, row and column.
-struct Grid {
-  AnyDivider by_columns, by_rows;
-
-  struct Position {
-    std::int64_t plane, row, column;
-  };
-  explicit Grid(const std::int64_t (&size)[2]) noexcept : by_columns(size[1]), by_rows(size[0]) {}
-  __device__ Position operator()(std::int64_t i) const {
-    std::int64_t row = by_columns.divide(i);
-    const std::int64_t plane = by_rows.divide(row);
-    return {plane, row, i};
-  }
-};
+using Grid = Split<std::uint64_t, 3>;  // plane, row, column
 
 template <class T>
 struct Largest {
@@ -31,9 +18,9 @@ struct Largest {
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const Grid::Position position = positions(i);
-    const std::int64_t first = position.plane * of.pixels();
-    out[i] = from[first + of.largest(x + first, position.row, position.column)];
+    const auto [plane, row, column] = positions(i);
+    const std::int64_t first = plane * of.pixels();
+    out[i] = from[first + of.largest(x + first, row, column)];
   }
 };
 
@@ -46,15 +33,14 @@ struct Mean {
 
   template <int N>
   __device__ void at(std::int64_t n) const {
-    const Grid::Position position = positions(n);
-    const T* plane = x + position.plane * of.pixels();
-    const PoolRange rows = of.window(0, position.row), columns = of.window(1, position.column);
+    const auto [plane, row, column] = positions(n);
+    const T* const pixels = x + plane * of.pixels();
+    const PoolRange rows = of.window(0, row), columns = of.window(1, column);
     Accumulate<T> sum = 0;
-    for (std::int64_t row = rows.begin; row < rows.end; ++row)
-      for (std::int64_t column = columns.begin; column < columns.end; ++column)
-        sum += static_cast<Accumulate<T>>(plane[row * of.size[1] + column]);
-    out[n] =
-        static_cast<T>(sum / static_cast<Accumulate<T>>(of.count(position.row, position.column)));
+    for (std::int64_t i = rows.begin; i < rows.end; ++i)
+      for (std::int64_t j = columns.begin; j < columns.end; ++j)
+        sum += static_cast<Accumulate<T>>(pixels[i * of.size[1] + j]);
+    out[n] = static_cast<T>(sum / static_cast<Accumulate<T>>(of.count(row, column)));
   }
 };
 
@@ -69,16 +55,15 @@ struct Backward {
 
   template <int N>
   __device__ void at(std::int64_t n) const {
-    const Grid::Position pixel = pixels(n);
-    const std::int64_t plane = pixel.plane * of.pixels();
-    const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
+    const auto [plane, row, column] = pixels(n);
+    const PoolRange rows = of.windows_of(0, row), columns = of.windows_of(1, column);
     Accumulate<T> sum = 0;
     for (std::int64_t i = rows.begin; i < rows.end; ++i)
       for (std::int64_t j = columns.begin; j < columns.end; ++j) {
-        const T& d = dy[pixel.plane * of.windows() + i * of.places[1] + j];
+        const T& d = dy[plane * of.windows() + i * of.places[1] + j];
         if (x == nullptr)
           sum += static_cast<Accumulate<T>>(d) / static_cast<Accumulate<T>>(of.count(i, j));
-        else if (of.largest(x + plane, i, j) == pixel.row * of.size[1] + pixel.column)
+        else if (of.largest(x + plane * of.pixels(), i, j) == row * of.size[1] + column)
           sum += static_cast<Accumulate<T>>(d);
       }
     out[n] = static_cast<T>(sum);

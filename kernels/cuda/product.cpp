@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "ebb/kernels/cuda/stream.h"
-
 namespace ebb::cuda {
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
@@ -16,182 +17,159 @@ namespace {
 // batch. So an index needs no division.
 constexpr int kUnits = kWarp, kRows = 4;
 
+// A hidden unit of a row of the batch.
+struct Unit {
+  std::int64_t row, column, hidden;
+
+  // Its place in [batch, hidden], and a gate's in rows of gates.
+  __device__ std::int64_t at() const { return row * hidden + column; }
+  template <class T>
+  __device__ T& gate(const StepRows<T>& rows, std::int64_t gate) const {
+    return rows.data[row * rows.stride + gate * hidden + column];
+  }
+};
+
 template <class Body>
-__device__ void for_cells(std::int64_t batch, std::int64_t hidden, const Body& body) {
+__device__ void for_units(std::int64_t batch, std::int64_t hidden, const Body& body) {
   const std::int64_t row_step = std::int64_t{gridDim.y} * kRows;
   const std::int64_t unit_step = std::int64_t{gridDim.x} * kUnits;
   for (std::int64_t b = std::int64_t{blockIdx.y} * kRows + threadIdx.y; b < batch; b += row_step)
     for (std::int64_t j = std::int64_t{blockIdx.x} * kUnits + threadIdx.x; j < hidden;
          j += unit_step)
-      body(b, j);
+      body(Unit{b, j, hidden});
 }
 
+// Values of a unit; 0 if there are none.
+template <class T, class A = Accumulate<std::remove_const_t<T>>>
+__device__ A value(const StepRows<T>& rows, const Unit& unit, std::int64_t gate = 0) {
+  return rows.data == nullptr ? A(0) : static_cast<A>(unit.gate(rows, gate));
+}
 template <class T>
-__device__ Accumulate<T> value(const StepRows<const T>& rows, std::int64_t b, std::int64_t j) {
-  return rows.data == nullptr ? 0 : static_cast<Accumulate<T>>(rows.data[b * rows.stride + j]);
+__device__ Accumulate<T> value(const T* states, const Unit& unit) {
+  return states == nullptr ? 0 : static_cast<Accumulate<T>>(states[unit.at()]);
+}
+// The cell before a step.
+template <class T, class Step>
+__device__ Accumulate<T> cell_before(const Step& step, const Unit& unit) {
+  return step.cell_before.data != nullptr ? value(step.cell_before, unit)
+                                          : value(step.first_cell, unit);
 }
 
-// The value in `rows`; if they are null, in `otherwise` [batch, hidden].
-template <class T>
-__device__ Accumulate<T> value(const StepRows<const Accumulate<T>>& rows, const T* otherwise,
-                               std::int64_t b, std::int64_t j, std::int64_t hidden) {
-  if (rows.data != nullptr) return value(rows, b, j);
-  return value(StepRows<const T>{otherwise, hidden}, b, j);
-}
-
-// Stores the state of one unit of one row after a step; at the row's last step also as its last
-// state.
-template <class T>
-__device__ void put_state(const CellForward<T>& cell, const RowLength& length, std::int64_t b,
-                          std::int64_t j, std::int64_t hidden, Accumulate<T> h, Accumulate<T> c) {
-  if (cell.cell.data != nullptr) cell.cell.data[b * cell.cell.stride + j] = c;
-  cell.hidden.data[b * cell.hidden.stride + j] = static_cast<T>(h);
-  if (cell.ends.t + 1 != length.steps) return;
-  if (cell.last_hidden != nullptr) cell.last_hidden[b * hidden + j] = static_cast<T>(h);
-  if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
-}
-
-// After the end of a row, stores zeros; a row without steps passes its initial state on as the
-// last. Returns whether the row is over.
-template <class T>
-__device__ bool put_nothing(const CellForward<T>& cell, const RowLength& length, std::int64_t b,
-                            std::int64_t j, std::int64_t hidden) {
-  using A = Accumulate<T>;
-  if (cell.ends.t < length.steps) return false;
-  if (cell.ends.t == 0) {
-    const A h = value(StepRows<const T>{cell.first_hidden, hidden}, b, j);
-    const A c = value(StepRows<const A>{}, cell.first_cell, b, j, hidden);
-    if (cell.last_hidden != nullptr) cell.last_hidden[b * hidden + j] = static_cast<T>(h);
-    if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
-  }
-  if (cell.cell.data != nullptr) cell.cell.data[b * cell.cell.stride + j] = 0;
-  cell.hidden.data[b * cell.hidden.stride + j] = T(0);
-  T* const gates = cell.gates.data + b * cell.gates.stride + j;
-  for (std::int64_t gate = 0; cell.keep && gate < 4; ++gate) gates[gate * hidden] = T(0);
-  return true;
-}
-
-template <class T>
-__global__ void __launch_bounds__(kUnits* kRows)
-    lstm_forward(const CellForward<T> cell, std::int64_t batch, std::int64_t hidden) {
-  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
-    using A = Accumulate<T>;
-    const RowLength length = row_length(cell.ends.lengths, b, cell.ends.time);
-    if (put_nothing(cell, length, b, j, hidden)) return;
-    T* const gates = cell.gates.data + b * cell.gates.stride + j;
-    const auto preactivation = [&](std::int64_t gate) {
-      return static_cast<A>(gates[gate * hidden]) + static_cast<A>(cell.bias[gate * hidden + j]);
-    };
+struct Lstm {
+  // Computes the unit's activated gates i, f, g, o, its cell c and its state h.
+  template <class T, class A>
+  __device__ static void forward(const CellForward<T>& step, const Unit& unit, A (&gates)[4], A& c,
+                                 A& h) {
     constexpr functors::Sigmoid sigmoid;
     constexpr functors::Tanh tanh;
-    const A i = sigmoid(preactivation(0)), f = sigmoid(preactivation(1));
-    const A g = tanh(preactivation(2)), o = sigmoid(preactivation(3));
-    A c = f * value(cell.cell_before, cell.first_cell, b, j, hidden) + i * g;
-    A h = o * tanh(c);
-    if (!length.is_valid) c = h = std::numeric_limits<A>::quiet_NaN();
-    put_state(cell, length, b, j, hidden, h, c);
-    if (!cell.keep) return;
-    gates[0] = static_cast<T>(i);
-    gates[hidden] = static_cast<T>(f);
-    gates[2 * hidden] = static_cast<T>(g);
-    gates[3 * hidden] = static_cast<T>(o);
-  });
-}
-
-template <class T>
-__global__ void __launch_bounds__(kUnits* kRows)
-    gru_forward(const CellForward<T> cell, std::int64_t batch, std::int64_t hidden) {
-  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
-    using A = Accumulate<T>;
-    const RowLength length = row_length(cell.ends.lengths, b, cell.ends.time);
-    if (put_nothing(cell, length, b, j, hidden)) return;
-    T* const gates = cell.gates.data + b * cell.gates.stride + j;
-    const StepRows<const T> product{cell.recurrent, 3 * hidden};
-    const auto by_input = [&](std::int64_t gate) {
-      return static_cast<A>(gates[gate * hidden]) + static_cast<A>(cell.bias[gate * hidden + j]);
+    const auto sum = [&](std::int64_t gate) {
+      return value(step.gates, unit, gate) +
+             static_cast<A>(step.bias[gate * unit.hidden + unit.column]);
     };
-    const auto by_state = [&](std::int64_t gate) { return value(product, b, j + gate * hidden); };
+    gates[0] = sigmoid(sum(0));
+    gates[1] = sigmoid(sum(1));
+    gates[2] = tanh(sum(2));
+    gates[3] = sigmoid(sum(3));
+    c = gates[1] * cell_before<T>(step, unit) + gates[0] * gates[2];
+    h = gates[3] * tanh(c);
+  }
+  // Sets d, the gates' gradients. Returns the gradient of the cell before.
+  template <class T, class A>
+  __device__ static A backward(const CellBackward<T>& step, const Unit& unit, const A (&gates)[4],
+                               A dh, A carried, A (&d)[4]) {
+    const auto [i, f, g, o] = gates;
+    const A tanh_c = functors::Tanh{}(value(step.cell, unit));
+    const A dc = carried + dh * o * (1 - tanh_c * tanh_c);
+    d[0] = dc * g * (i * (1 - i));
+    d[1] = dc * cell_before<T>(step, unit) * (f * (1 - f));
+    d[2] = dc * i * (1 - g * g);
+    d[3] = dh * tanh_c * (o * (1 - o));
+    return dc * f;
+  }
+};
+
+struct Gru {
+  // Computes the unit's r, z, q, n and its state h.
+  template <class T, class A>
+  __device__ static void forward(const CellForward<T>& step, const Unit& unit, A (&gates)[4], A&,
+                                 A& h) {
     constexpr functors::Sigmoid sigmoid;
-    const A r = sigmoid(by_input(0) + by_state(0)), z = sigmoid(by_input(1) + by_state(1));
-    const A q = by_state(2) + static_cast<A>(cell.bias[3 * hidden + j]);
-    A n = functors::Tanh{}(by_input(2) + r * q);
-    if (!length.is_valid) n = std::numeric_limits<A>::quiet_NaN();
-    put_state(cell, length, b, j, hidden, n + z * (value(cell.hidden_before, b, j) - n), A(0));
-    if (!cell.keep) return;
-    gates[0] = static_cast<T>(r);
-    gates[hidden] = static_cast<T>(z);
-    gates[2 * hidden] = static_cast<T>(q);
-    gates[3 * hidden] = static_cast<T>(n);
-  });
-}
-
-// After the end of a row, stores zeros as the gates' gradients. Returns whether the row is over.
-template <class T>
-__device__ bool put_no_gradient(const CellBackward<T>& cell, const RowLength& length,
-                                std::int64_t b, std::int64_t j, std::int64_t hidden) {
-  if (cell.ends.t < length.steps) return false;
-  T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
-  for (std::int64_t gate = 0; gate < 4; ++gate) d_gates[gate * hidden] = T(0);
-  return true;
-}
-
-template <class T>
-__global__ void __launch_bounds__(kUnits* kRows)
-    lstm_backward(const CellBackward<T> cell, std::int64_t batch, std::int64_t hidden) {
-  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
-    using A = Accumulate<T>;
-    T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
-    const RowLength length = row_length(cell.ends.lengths, b, cell.ends.time);
-    const bool is_last = cell.ends.t + 1 == length.steps;
-    const A d_last_cell = value(StepRows<const A>{}, cell.d_last_cell, b, j, hidden);
-    if (put_no_gradient(cell, length, b, j, hidden)) {
-      if (cell.d_first != nullptr) cell.d_first[b * hidden + j] = static_cast<T>(d_last_cell);
-      return;
-    }
-    const A i = value(cell.gates, b, j), f = value(cell.gates, b, j + hidden);
-    const A g = value(cell.gates, b, j + 2 * hidden), o = value(cell.gates, b, j + 3 * hidden);
-    const A tanh_c = functors::Tanh{}(value(cell.cell, b, j));
-    const A d_hidden = is_last ? value(StepRows<const T>{cell.d_last_hidden, hidden}, b, j)
-                               : value(cell.d_hidden, b, j);
-    const A dh = d_hidden + value(cell.d_output, b, j);
-    const A dc = (is_last ? d_last_cell : value(cell.d_carried_after, b, j)) +
-                 dh * o * (1 - tanh_c * tanh_c);
-    const A before = value(cell.cell_before, cell.first_cell, b, j, hidden);
-    if (cell.d_carried.data != nullptr) cell.d_carried.data[b * cell.d_carried.stride + j] = dc * f;
-    if (cell.d_first != nullptr) cell.d_first[b * hidden + j] = static_cast<T>(dc * f);
-    d_gates[0] = static_cast<T>(dc * g * (i * (1 - i)));
-    d_gates[hidden] = static_cast<T>(dc * before * (f * (1 - f)));
-    d_gates[2 * hidden] = static_cast<T>(dc * i * (1 - g * g));
-    d_gates[3 * hidden] = static_cast<T>(dh * tanh_c * (o * (1 - o)));
-  });
-}
-
-template <class T>
-__global__ void __launch_bounds__(kUnits* kRows)
-    gru_backward(const CellBackward<T> cell, std::int64_t batch, std::int64_t hidden) {
-  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
-    using A = Accumulate<T>;
-    T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
-    const RowLength length = row_length(cell.ends.lengths, b, cell.ends.time);
-    if (put_no_gradient(cell, length, b, j, hidden)) {
-      if (cell.d_first != nullptr)
-        cell.d_first[b * hidden + j] = T(0);  // gradient_of_unused_state() has the rest
-      return;
-    }
-    const A r = value(cell.gates, b, j), z = value(cell.gates, b, j + hidden);
-    const A q = value(cell.gates, b, j + 2 * hidden), n = value(cell.gates, b, j + 3 * hidden);
-    const A d_hidden = cell.ends.t + 1 == length.steps
-                           ? value(StepRows<const T>{cell.d_last_hidden, hidden}, b, j)
-                           : value(cell.d_hidden, b, j) + value(cell.d_carried_after, b, j);
-    const A dh = d_hidden + value(cell.d_output, b, j);
+    const auto bias = [&](std::int64_t gate) {
+      return static_cast<A>(step.bias[gate * unit.hidden + unit.column]);
+    };
+    const auto by_input = [&](std::int64_t gate) {
+      return value(step.gates, unit, gate) + bias(gate);
+    };
+    const StepRows<const T> product{step.recurrent, 3 * unit.hidden};
+    const auto by_state = [&](std::int64_t gate) { return value(product, unit, gate); };
+    gates[0] = sigmoid(by_input(0) + by_state(0));
+    gates[1] = sigmoid(by_input(1) + by_state(1));
+    gates[2] = by_state(2) + bias(3);
+    gates[3] = functors::Tanh{}(by_input(2) + gates[0] * gates[2]);
+    h = gates[3] + gates[1] * (value(step.hidden_before, unit) - gates[3]);
+  }
+  // Returns the direct part of the gradient of the state before.
+  template <class T, class A>
+  __device__ static A backward(const CellBackward<T>& step, const Unit& unit, const A (&gates)[4],
+                               A dh, A carried, A (&d)[4]) {
+    const auto [r, z, q, n] = gates;
+    dh += carried;
     const A dn = dh * (1 - z) * (1 - n * n);
-    const A before = value(cell.hidden_before, b, j);
-    if (cell.d_carried.data != nullptr) cell.d_carried.data[b * cell.d_carried.stride + j] = dh * z;
-    if (cell.d_first != nullptr) cell.d_first[b * hidden + j] = static_cast<T>(dh * z);
-    d_gates[0] = static_cast<T>(dn * q * (r * (1 - r)));
-    d_gates[hidden] = static_cast<T>(dh * (before - n) * (z * (1 - z)));
-    d_gates[2 * hidden] = static_cast<T>(dn * r);
-    d_gates[3 * hidden] = static_cast<T>(dn);
+    d[0] = dn * q * (r * (1 - r));
+    d[1] = dh * (value(step.hidden_before, unit) - n) * (z * (1 - z));
+    d[2] = dn * r;
+    d[3] = dn;
+    return dh * z;
+  }
+};
+
+// After the end of a row, stores zeros; a row without steps passes its initial state on as the
+// last.
+template <class Cell, class T>
+__global__ void __launch_bounds__(kUnits* kRows)
+    forward_kernel(const CellForward<T> step, std::int64_t batch, std::int64_t hidden) {
+  for_units(batch, hidden, [&](const Unit& unit) {
+    using A = Accumulate<T>;
+    const RowLength length = row_length(step.ends.lengths, unit.row, step.ends.time);
+    A gates[4] = {}, c = 0, h = 0;
+    if (step.ends.t < length.steps) Cell::forward(step, unit, gates, c, h);
+    if (!length.is_valid) gates[3] = c = h = std::numeric_limits<A>::quiet_NaN();
+    const bool is_empty = length.steps == 0;
+    if (step.ends.t + 1 == (is_empty ? 1 : length.steps)) {
+      const A last_h = is_empty ? value(step.first_hidden, unit) : h;
+      const A last_c = is_empty ? value(step.first_cell, unit) : c;
+      if (step.last_hidden != nullptr) step.last_hidden[unit.at()] = static_cast<T>(last_h);
+      if (step.last_cell != nullptr) step.last_cell[unit.at()] = static_cast<T>(last_c);
+    }
+    if (step.cell.data != nullptr) unit.gate(step.cell, 0) = c;
+    unit.gate(step.hidden, 0) = static_cast<T>(h);
+    for (int gate = 0; step.keep && gate < 4; ++gate)
+      unit.gate(step.gates, gate) = static_cast<T>(gates[gate]);
+  });
+}
+
+// After the end of a row the gates' gradients are zeros, and the gradient of the last cell is
+// carried on; gradient_of_unused_state() carries on the gradient of the last hidden state.
+template <class Cell, class T>
+__global__ void __launch_bounds__(kUnits* kRows)
+    backward_kernel(const CellBackward<T> step, std::int64_t batch, std::int64_t hidden) {
+  for_units(batch, hidden, [&](const Unit& unit) {
+    using A = Accumulate<T>;
+    const RowLength length = row_length(step.ends.lengths, unit.row, step.ends.time);
+    const bool is_last = step.ends.t + 1 >= length.steps;
+    A d_gates[4] = {};
+    A carried = is_last ? value(step.d_last_cell, unit) : value(step.d_carried_after, unit);
+    if (step.ends.t < length.steps) {
+      A gates[4];
+      for (int gate = 0; gate < 4; ++gate) gates[gate] = value(step.gates, unit, gate);
+      const A dh = (is_last ? value(step.d_last_hidden, unit) : value(step.d_hidden, unit)) +
+                   value(step.d_output, unit);
+      carried = Cell::backward(step, unit, gates, dh, carried, d_gates);
+    }
+    if (step.d_carried.data != nullptr) unit.gate(step.d_carried, 0) = carried;
+    if (step.d_first != nullptr) step.d_first[unit.at()] = static_cast<T>(carried);
+    for (int gate = 0; gate < 4; ++gate)
+      unit.gate(step.d_gates, gate) = static_cast<T>(d_gates[gate]);
   });
 }
 
@@ -199,9 +177,9 @@ template <class T>
 __global__ void __launch_bounds__(kUnits* kRows)
     put_initial(const std::int64_t* lengths, const T* d_last, T* d_first, std::int64_t batch,
                 std::int64_t hidden) {
-  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
-    if (lengths[b] != 0) return;
-    d_first[b * hidden + j] = d_last == nullptr ? T(0) : d_last[b * hidden + j];
+  for_units(batch, hidden, [&](const Unit& unit) {
+    if (lengths[unit.row] != 0) return;
+    d_first[unit.at()] = d_last == nullptr ? T(0) : d_last[unit.at()];
   });
 }
 
@@ -237,63 +215,52 @@ dim3 blocks_of(const RecurrentSizes& size) noexcept {
           static_cast<unsigned>(std::min(kMostHigh, (size.batch + kRows - 1) / kRows))};
 }
 
-template <class Parameters, class Kernel>
-Status launch_cells(cudaStream_t stream, const RecurrentSizes& size, Kernel kernel,
-                    const Parameters& cell) noexcept {
-  if (size.state() == 0) return {};
-  return launch(stream, kernel, blocks_of(size), dim3(kUnits, kRows), cell, size.batch,
-                size.hidden);
+// Runs kernel(arguments..., batch, hidden).
+template <class T, class... Parameters, class... Arguments>
+Status launch_units(const RecurrentCall<T>& of, void (*kernel)(Parameters...),
+                    const Arguments&... arguments) noexcept {
+  if (of.size.state() == 0) return {};
+  return launch(stream_of(of.context), kernel, blocks_of(of.size), dim3(kUnits, kRows),
+                arguments..., of.size.batch, of.size.hidden);
 }
 
 }  // namespace
 
 template <class T>
-Status cell_forward(cudaStream_t stream, const RecurrentSizes& size,
-                    const CellForward<T>& cell) noexcept {
-  return launch_cells(stream, size, size.has_cell ? lstm_forward<T> : gru_forward<T>, cell);
+Status CellKernels<T>::forward(const Call& of, const CellForward<T>& step) noexcept {
+  return launch_units(of, of.size.has_cell ? forward_kernel<Lstm, T> : forward_kernel<Gru, T>,
+                      step);
 }
 
 template <class T>
-Status cell_backward(cudaStream_t stream, const RecurrentSizes& size,
-                     const CellBackward<T>& cell) noexcept {
-  return launch_cells(stream, size, size.has_cell ? lstm_backward<T> : gru_backward<T>, cell);
+Status CellKernels<T>::backward(const Call& of, const CellBackward<T>& step) noexcept {
+  return launch_units(of, of.size.has_cell ? backward_kernel<Lstm, T> : backward_kernel<Gru, T>,
+                      step);
 }
 
 template <class T>
-Status gradient_of_unused_state(cudaStream_t stream, const RecurrentSizes& size,
-                                const std::int64_t* lengths, const T* d_last_hidden,
-                                T* d_first_hidden) noexcept {
-  if (size.state() == 0) return {};
-  return launch(stream, put_initial<T>, blocks_of(size), dim3(kUnits, kRows), lengths,
-                d_last_hidden, d_first_hidden, size.batch, size.hidden);
+Status CellKernels<T>::gradient_of_unused_state(const Call& of, const T* d_last_hidden,
+                                                T* d_first_hidden) noexcept {
+  return launch_units(of, put_initial<T>, of.lengths(), d_last_hidden, d_first_hidden);
 }
 
 template <class T>
-Status drop(cudaStream_t stream, const RecurrentSizes& size, const T* from, T* to,
-            double probability, const std::int64_t* draw, std::int64_t layer,
-            bool time_major) noexcept {
-  const std::int64_t count = size.steps();
+Status CellKernels<T>::drop(const Call& of, const T* from, T* to, std::int64_t layer,
+                            bool time_major) noexcept {
+  const std::int64_t count = of.size.steps();
   if (count == 0) return {};
+  const double probability = of.attributes.dropout;
   // The least word >> 8 with unit_interval(word) >= probability.
   const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
-  return launch(stream, drop_groups<T>, blocks_for((count + 3) / 4), kThreads, from, to, count,
-                size.batch, size.time, size.hidden, time_major, least,
-                static_cast<Accumulate<T>>(1 - probability), draw, layer * kRecurrentLayerElements);
+  return launch(stream_of(of.context), drop_groups<T>, blocks_for((count + 3) / 4), kThreads, from,
+                to, count, of.size.batch, of.size.time, of.size.hidden, time_major, least,
+                static_cast<Accumulate<T>>(1 - probability), of.template draw<std::int64_t>(),
+                layer * kRecurrentLayerElements);
 }
 
-#define EBB_RECURRENT_CELL(T)                                                           \
-  template Status cell_forward(cudaStream_t, const RecurrentSizes&,                     \
-                               const CellForward<T>&) noexcept;                         \
-  template Status cell_backward(cudaStream_t, const RecurrentSizes&,                    \
-                                const CellBackward<T>&) noexcept;                       \
-  template Status gradient_of_unused_state(cudaStream_t, const RecurrentSizes&,         \
-                                           const std::int64_t*, const T*, T*) noexcept; \
-  template Status drop(cudaStream_t, const RecurrentSizes&, const T*, T*, double,       \
-                       const std::int64_t*, std::int64_t, bool) noexcept;
-EBB_RECURRENT_CELL(float)
-EBB_RECURRENT_CELL(double)
-EBB_RECURRENT_CELL(Float16)
-EBB_RECURRENT_CELL(BFloat16)
-#undef EBB_RECURRENT_CELL
+template struct CellKernels<float>;
+template struct CellKernels<double>;
+template struct CellKernels<Float16>;
+template struct CellKernels<BFloat16>;
 
 }  // namespace ebb::cuda

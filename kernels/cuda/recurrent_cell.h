@@ -69,24 +69,19 @@ struct CellBackward {
 };
 
 template <class T>
-Status cell_forward(cudaStream_t stream, const RecurrentSizes& size,
-                    const CellForward<T>& cell) noexcept;
-template <class T>
-Status cell_backward(cudaStream_t stream, const RecurrentSizes& size,
-                     const CellBackward<T>& cell) noexcept;
+struct CellKernels {
+  using Call = RecurrentCall<T>;
 
-// Writes the gradient of the initial hidden state [batch, hidden] for rows without steps:
-// d_last_hidden, or zeros if that is null.
-template <class T>
-Status gradient_of_unused_state(cudaStream_t stream, const RecurrentSizes& size,
-                                const std::int64_t* lengths, const T* d_last_hidden,
-                                T* d_first_hidden) noexcept;
-
-// Dropout of a layer's input [batch, time, hidden], by the rule of core/kernels/recurrent.h; rows
-// are time-major if said so. `to` may be `from`.
-template <class T>
-Status drop(cudaStream_t stream, const RecurrentSizes& size, const T* from, T* to,
-            double probability, const std::int64_t* draw, std::int64_t layer,
-            bool time_major) noexcept;
+  static Status forward(const Call& of, const CellForward<T>& step) noexcept;
+  static Status backward(const Call& of, const CellBackward<T>& step) noexcept;
+  // Writes the gradient of the initial hidden state [batch, hidden] for rows without steps:
+  // d_last_hidden, or zeros if that is null. There are lengths.
+  static Status gradient_of_unused_state(const Call& of, const T* d_last_hidden,
+                                         T* d_first_hidden) noexcept;
+  // Dropout of a layer's input [batch, time, hidden], by the rule of core/kernels/recurrent.h; rows
+  // are time-major if said so. `to` may be `from`.
+  static Status drop(const Call& of, const T* from, T* to, std::int64_t layer,
+                     bool time_major) noexcept;
+};
 
 }  // namespace ebb::cuda

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/column_sum.h"
+#include "ebb/kernels/cuda/epilogue.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
 
 namespace ebb::cuda {
@@ -16,7 +16,7 @@ class Backward {
         space_(of_.size, context.destroys(kRecurrentBackwardReserve), 0, context.workspace) {}
 
   Status run() const noexcept {
-    if (of_.size.rows() == 0) return gradients_without_steps(of_);
+    if (of_.size.rows() == 0) return gradients_without_steps();
     const std::int64_t lowest = of_.lowest_layer();
     for (std::int64_t layer = of_.size.layers - 1; layer >= lowest; --layer)
       EBB_TRY(run_layer(layer, layer == lowest));
@@ -40,12 +40,24 @@ class Backward {
         {.a = a, .b = b, .c = c, .accumulate = accumulate, .workspace = space_.work});
   }
 
+  // Writes all gradients where there are no steps, or no sequences.
+  Status gradients_without_steps() const noexcept {
+    for (std::int64_t i = 0; i < of_.at.count; ++i) {
+      if (!of_.at.has_gradient(i)) continue;
+      const auto input = static_cast<std::size_t>(i);
+      const T* const from = i == of_.at.h0 ? of_.d_hidden : i == of_.at.c0 ? of_.d_cell : nullptr;
+      const std::size_t bytes = of_.context.outputs[of_.at.gradient(input)].spec.bytes();
+      EBB_TRY(copy(stream_of(of_.context), of_.gradient(input), from, bytes));
+    }
+    return {};
+  }
+
   Status run_layer(std::int64_t layer, bool is_lowest) const noexcept {
     EBB_TRY(run_steps(layer));
     const RecurrentSizes& size = of_.size;
     if (T* const db = of_.gradient(of_.at.b(layer))) {
-      EBB_TRY(column_sum<T>(stream_of(of_.context), d_gates(layer), db, size.rows(), size.gates(),
-                            space_.work));
+      EBB_TRY(column_sum(stream_of(of_.context), size.dtype, d_gates(layer), db, size.rows(),
+                         size.gates(), space_.work));
       if (!size.has_cell) EBB_TRY(swap_last_gates(db));
     }
     if (T* const dw = of_.gradient(of_.at.w(layer))) {
@@ -66,7 +78,7 @@ class Backward {
         EBB_TRY(multiply(layer == 0 ? Products::kFirstInputOfN : Products::kInputOfN,
                          d_gates(layer) + 3 * size.hidden,
                          of_.in(of_.at.w(layer)) + 2 * size.hidden, dx, true));
-      if (size.drops(layer)) EBB_TRY(drop_layer(of_, dx, dx, layer, false));
+      if (size.drops(layer)) EBB_TRY(CellKernels<T>::drop(of_, dx, dx, layer, false));
     }
     T* const dr = of_.gradient(of_.at.r(layer));
     return dr == nullptr ? Status{} : recurrent_gradient(layer, dr);
@@ -110,21 +122,20 @@ class Backward {
         state_before = values_at(states, t - 1);
       }
       d_carried = {t > 0 ? space_.d_carried : nullptr, size.hidden};
-      EBB_TRY(cell_backward<T>(stream_of(of_.context), size,
-                               {.gates = values_at(gates, t),
-                                .cell = values_at(cells, t),
-                                .cell_before = cell_before,
-                                .first_cell = of_.c0(layer),
-                                .hidden_before = state_before,
-                                .d_hidden = d_hidden,
-                                .d_output = rows_at(d_outputs, t),
-                                .d_carried_after = d_carried_after,
-                                .d_last_cell = of_.of_layer(of_.d_cell, layer),
-                                .d_carried = d_carried,
-                                .d_first = t > 0 ? nullptr : d_first,
-                                .d_last_hidden = d_last_hidden,
-                                .ends = {lengths, t, size.time},
-                                .d_gates = rows_at(d_gate_steps, t)}));
+      EBB_TRY(CellKernels<T>::backward(of_, {.gates = values_at(gates, t),
+                                             .cell = values_at(cells, t),
+                                             .cell_before = cell_before,
+                                             .first_cell = of_.c0(layer),
+                                             .hidden_before = state_before,
+                                             .d_hidden = d_hidden,
+                                             .d_output = rows_at(d_outputs, t),
+                                             .d_carried_after = d_carried_after,
+                                             .d_last_cell = of_.of_layer(of_.d_cell, layer),
+                                             .d_carried = d_carried,
+                                             .d_first = t > 0 ? nullptr : d_first,
+                                             .d_last_hidden = d_last_hidden,
+                                             .ends = {lengths, t, size.time},
+                                             .d_gates = rows_at(d_gate_steps, t)}));
       T* const d_hidden_before = t == 0 ? dh0 : space_.d_hidden;
       if (d_hidden_before != nullptr)
         EBB_TRY(multiply(Products::kHidden, d_gate_steps.at(t), of_.in(of_.at.r(layer)),
@@ -132,7 +143,7 @@ class Backward {
       d_hidden = {d_hidden_before, size.hidden};
     }
     if (lengths != nullptr && dh0 != nullptr)
-      return gradient_of_unused_state<T>(stream_of(of_.context), size, lengths, d_last_hidden, dh0);
+      return CellKernels<T>::gradient_of_unused_state(of_, d_last_hidden, dh0);
     return {};
   }
 
@@ -157,7 +168,7 @@ class Backward {
     x = layer == 0 ? of_.in(0) : reserve_.hidden(layer - 1);
     if (!of_.size.drops(layer)) return {};
     T* const dropped = below(layer);
-    const Status status = drop_layer(of_, x, dropped, layer, false);
+    const Status status = CellKernels<T>::drop(of_, x, dropped, layer, false);
     x = dropped;
     return status;
   }
@@ -173,12 +184,7 @@ class Backward {
 detail::Ref<RecurrentForm> compose_recurrent_backward(const MemoryQuery& query) {
   const RecurrentSizes size(query.inputs[kRecurrentBackwardX],
                             query.attribute<RecurrentAttributes>());
-  const Products products(size);
-  auto prepared = detail::make_ref<ComposedRecurrent<Backward>>();
-  prepared->of.products.reserve(Products::kCount);
-  for (const ProductShape& shape : products.shapes)
-    prepared->of.products.emplace_back(shape, Epilogue::none, query);
-  return prepared;
+  return detail::make_ref<ComposedRecurrent<Backward>>(Products(size).shapes, query);
 }
 
 }  // namespace ebb::cuda

@@ -66,20 +66,19 @@ class Forward {
                          of_.in(of_.at.r(layer)), has_cell ? gate_steps.at(t) : space_.recurrent,
                          has_cell));
       T* const recurrent = h.data == nullptr ? nullptr : space_.recurrent;
-      EBB_TRY(cell_forward<T>(stream_of(of_.context), size,
-                              {.gates = rows_at(gate_steps, t),
-                               .recurrent = recurrent,
-                               .bias = of_.in(of_.at.b(layer)),
-                               .cell_before = c,
-                               .first_cell = c0,
-                               .hidden_before = h,
-                               .cell = rows_at(cells, t),
-                               .hidden = rows_at(states, t),
-                               .last_hidden = of_.last(1, layer),
-                               .last_cell = has_cell ? of_.last(2, layer) : nullptr,
-                               .first_hidden = h0,
-                               .ends = {of_.lengths(), t, size.time},
-                               .keep = keep_}));
+      EBB_TRY(CellKernels<T>::forward(of_, {.gates = rows_at(gate_steps, t),
+                                            .recurrent = recurrent,
+                                            .bias = of_.in(of_.at.b(layer)),
+                                            .cell_before = c,
+                                            .first_cell = c0,
+                                            .hidden_before = h,
+                                            .cell = rows_at(cells, t),
+                                            .hidden = rows_at(states, t),
+                                            .last_hidden = of_.last(1, layer),
+                                            .last_cell = has_cell ? of_.last(2, layer) : nullptr,
+                                            .first_hidden = h0,
+                                            .ends = {of_.lengths(), t, size.time},
+                                            .keep = keep_}));
       h = values_at(states, t);
       c = values_at(cells, t);
     }
@@ -92,7 +91,7 @@ class Forward {
     if (!of_.size.drops(layer)) return {};
     T* const dropped = keep_ ? space_.hidden[0] : below;
     x = dropped;
-    return drop_layer(of_, below, dropped, layer, false);
+    return CellKernels<T>::drop(of_, below, dropped, layer, false);
   }
 
   const RecurrentCall<T> of_;
@@ -108,11 +107,7 @@ detail::Ref<RecurrentForm> compose_recurrent(const MemoryQuery& query) {
   const RecurrentSizes size(query.inputs[0], query.attribute<RecurrentAttributes>());
   const RecurrentOperands at(query.attribute<RecurrentAttributes>());
   const Products products(size, query.wants(at.reserve), query.wants(0));
-  auto prepared = detail::make_ref<ComposedRecurrent<Forward>>();
-  prepared->of.products.reserve(Products::kCount);
-  for (const ProductShape& shape : products.shapes)
-    prepared->of.products.emplace_back(shape, Epilogue::none, query);
-  return prepared;
+  return detail::make_ref<ComposedRecurrent<Forward>>(products.shapes, query);
 }
 
 }  // namespace ebb::cuda

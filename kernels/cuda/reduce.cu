@@ -3,8 +3,7 @@
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cuda/broadcast.h"
-#include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/fill.h"
+#include "ebb/kernels/cuda/epilogue.h"
 #include "ebb/kernels/cuda/fold.h"
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/stream_memory.h"
@@ -37,7 +36,7 @@ Status reduce(const KernelContext& context, const Reduction& reduction) {
   const double divisor = reduction.divisor(count, results);
   cudaStream_t stream = stream_of(context);
   return for_floating(out.spec.dtype, [&]<class T>(T) {
-    if (count == results && divisor == 1) return copy(stream, out.data, in.data, bytes_of(out));
+    if (count == results && divisor == 1) return copy(stream, out.data, in.data, out.spec.bytes());
     const MergedAxes axes(in.spec.shape, reduction.axes);
     const T* const from = in.as<const T>();
     constexpr int N = kPack<T>;
@@ -53,25 +52,17 @@ Status reduce(const KernelContext& context, const Reduction& reduction) {
 
 }  // namespace
 
-template <class T>
-Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
-                  void* workspace) noexcept {
-  return with_index(rows * columns, [&]<class Index>(Index) {
-    SumOf<T, Index> of{{in, {}}, out, 1, false};
-    of.terms.walks.kept.add(columns, {1});
-    of.terms.walks.reduced.add(rows, {columns});
-    return fold(stream, of, plan_columns(1, rows, columns), workspace);
+Status column_sum(cudaStream_t stream, DType dtype, const void* in, void* out, std::int64_t rows,
+                  std::int64_t columns, void* workspace) noexcept {
+  return for_floating(dtype, [&]<class T>(T) {
+    return with_index(rows * columns, [&]<class Index>(Index) {
+      SumOf<T, Index> of{{static_cast<const T*>(in), {}}, static_cast<T*>(out), 1, false};
+      of.terms.walks.kept.add(columns, {1});
+      of.terms.walks.reduced.add(rows, {columns});
+      return fold(stream, of, plan_columns(1, rows, columns), workspace);
+    });
   });
 }
-
-#define EBB_COLUMN_SUM(T)                                                            \
-  template Status column_sum(cudaStream_t, const T*, T*, std::int64_t, std::int64_t, \
-                             void*) noexcept;
-EBB_COLUMN_SUM(float)
-EBB_COLUMN_SUM(double)
-EBB_COLUMN_SUM(Float16)
-EBB_COLUMN_SUM(BFloat16)
-#undef EBB_COLUMN_SUM
 
 Status add_parts(cudaStream_t stream, const SumPlan& plan, const double* parts, double divisor,
                  const Buffer& out) noexcept {

@@ -18,15 +18,16 @@ struct Scaled {
   double value;
   std::int64_t exponent;
 
-  __device__ static Scaled of(double x) { return {x, 0}; }
+  Scaled() = default;
+  __device__ explicit Scaled(double x, std::int64_t power = 0) : value(x), exponent(power) {}
   __device__ friend Scaled operator*(Scaled a, Scaled b) {
     const double product = a.value * b.value;
-    if (product == 0 || product - product != 0) return {product, 0};  // 0, infinite or NaN
+    if (product == 0 || product - product != 0) return Scaled(product);  // 0, infinite or NaN
     int more = 0;
     const double value = frexp(product, &more);
-    return {value, a.exponent + b.exponent + more};
+    return Scaled(value, a.exponent + b.exponent + more);
   }
-  __device__ double number() const {
+  __device__ explicit operator double() const {
     constexpr std::int64_t kMost = 4096;  // beyond any double's
     return ldexp(value, static_cast<int>(min(max(exponent, -kMost), kMost)));
   }
@@ -51,42 +52,34 @@ struct Rows {
   }
 };
 
-// A running sum or product. out may be in: each element is read before it is written.
-template <class T>
+// A running sum or product. out may be in: each element is read before it is written. Of floating
+// elements, sums have Totals of double, products Scaled.
+template <class T, class As>
 struct Scan {
-  using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+  using Total = As;
   const T* in;
   T* out;
   bool exclusive, product;
 
-  __device__ Total none() const { return product ? Total{1} : Total{0}; }
-  __device__ Total with(Total total, Total x) const { return product ? total * x : total + x; }
+  __device__ Total none() const { return Total(product ? 1 : 0); }
+  __device__ Total with(Total total, Total x) const {
+    if constexpr (std::is_same_v<Total, Scaled>)
+      return total * x;
+    else
+      return product ? total * x : total + x;
+  }
   __device__ Total read(std::int64_t position) const {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Total>(in[position]);
     else
-      return convert<double>(in[position]);
+      return Total(convert<double>(in[position]));
   }
   __device__ void write(std::int64_t position, Total before, Total x) const {
-    out[position] = convert<T>(exclusive ? before : with(before, x));
-  }
-};
-
-// A running product of floating elements.
-template <class T>
-struct Product {
-  using Total = Scaled;
-  const T* in;
-  T* out;
-  bool exclusive;
-
-  __device__ Scaled none() const { return Scaled::of(1); }
-  __device__ Scaled with(Scaled total, Scaled x) const { return total * x; }
-  __device__ Scaled read(std::int64_t position) const {
-    return Scaled::of(convert<double>(in[position]));
-  }
-  __device__ void write(std::int64_t position, Scaled before, Scaled x) const {
-    out[position] = convert<T>((exclusive ? before : before * x).number());
+    const Total total = exclusive ? before : with(before, x);
+    if constexpr (std::is_integral_v<T>)
+      out[position] = convert<T>(total);
+    else
+      out[position] = convert<T>(static_cast<double>(total));
   }
 };
 
@@ -199,16 +192,15 @@ Status run(const KernelContext& context, int along, bool reverse, const Work& wo
 Status scan(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& how = context.attribute<ScanAttributes>();
-  const auto of = [&]<class T>(T) {
-    if constexpr (!std::is_integral_v<T>)
-      if (how.product != 0)
-        return run(context, how.axis, how.reverse != 0,
-                   Product<T>{in.as<const T>(), out.as<T>(), how.exclusive != 0});
+  const auto scanned = [&]<class T, class Total>(T, Total) {
     return run(context, how.axis, how.reverse != 0,
-               Scan<T>{in.as<const T>(), out.as<T>(), how.exclusive != 0, how.product != 0});
+               Scan<T, Total>{in.as<const T>(), out.as<T>(), how.exclusive != 0, how.product != 0});
   };
-  return is_floating(in.spec.dtype) ? for_floating(in.spec.dtype, of)
-                                    : for_integer(in.spec.dtype, of);
+  if (!is_floating(in.spec.dtype))
+    return for_integer(in.spec.dtype, [&](auto x) { return scanned(x, std::uint64_t{}); });
+  return for_floating(in.spec.dtype, [&](auto x) {
+    return how.product != 0 ? scanned(x, Scaled()) : scanned(x, double{});
+  });
 }
 
 Status recurrence(const KernelContext& context) {

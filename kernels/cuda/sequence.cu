@@ -13,18 +13,16 @@ struct Reverse {
   const W* in;
   const std::int64_t* lengths;
   W* out;
-  Divider<Index> words, time;
+  Split<Index, 3> split;  // row, step, word
+  std::int64_t time, words;
   unsigned missing;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const auto at = static_cast<Index>(i), step = words.quotient(at), row = time.quotient(step);
-    const auto t = static_cast<std::int64_t>(step - row * time.divisor);
+    const auto [row, t, word] = split(i);
     const std::int64_t length = lengths[row];
-    const bool is_valid = length >= 0 && length <= static_cast<std::int64_t>(time.divisor);
     const std::int64_t moved = t < length ? length - 1 - 2 * t : 0;
-    out[i] =
-        is_valid ? in[i + moved * static_cast<std::int64_t>(words.divisor)] : word_of<W>(missing);
+    out[i] = length >= 0 && length <= time ? in[i + moved * words] : word_of<W>(missing);
   }
 };
 
@@ -41,8 +39,8 @@ Status reverse_sequence(const KernelContext& context) {
     const std::int64_t count = all.batch * all.time * words;
     return with_index(count, [&]<class Index>(Index) {
       const Reverse<W, Index> body{
-          in.as<const W>(),         lengths, out.as<W>(), Divider<Index>(words),
-          Divider<Index>(all.time), missing};
+          in.as<const W>(), lengths, out.as<W>(), Split<Index, 3>({all.time, words}),
+          all.time,         words,   missing};
       return for_each<1>(stream_of(context), body, count, true);
     });
   });

@@ -5,6 +5,12 @@
 #include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/status.h"
 
+// Returns the status of `expression` if it failed, which skips the rest of the function.
+#define EBB_TRY(expression)                               \
+  if (const Status status = (expression); !status.ok()) { \
+    return status;                                        \
+  }
+
 namespace ebb::cuda {
 
 // Base of the runtime's streams (runtime/stream.h).

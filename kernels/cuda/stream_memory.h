@@ -1,12 +1,6 @@
-// Clears and copies memory in a stream; EBB_TRY for a series of such calls.
+// Clears and copies memory in a stream.
 #pragma once
 #include "ebb/kernels/cuda/stream.h"
-
-// Returns the status of `expression` if it failed, which skips the rest of the function.
-#define EBB_TRY(expression)                               \
-  if (const Status status = (expression); !status.ok()) { \
-    return status;                                        \
-  }
 
 namespace ebb::cuda {
 

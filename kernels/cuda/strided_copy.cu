@@ -9,32 +9,33 @@ namespace {
 
 constexpr int kTile = kWarp, kTileRows = 8;
 
-// Copies word by word. kStores: the output is strided, else the input.
-template <bool kStores, class W, class Index>
-struct WordCopy {
+// Copies word by word from a strided input.
+template <class W, class Index>
+struct WordLoad {
   const W* in;
   W* out;
   Walk<Index, kMaxRank> walk;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const std::int64_t strided = walk.offset(i);
-    out[kStores ? strided : i] = in[kStores ? i : strided];
+    out[i] = in[walk.offset(i)];
   }
 };
 
-// WordCopy<true> to the index *begin, 0 to `last`, of an axis whose indices are `distance` apart.
+// Copies word by word to a strided output: to the index *begin, 0 to `last`, of an axis whose
+// indices are `distance` apart; a null begin is an index of 1.
 template <class W, class Index>
-struct WordStoreAt {
-  WordCopy<true, W, Index> words;
+struct WordStore {
+  const W* in;
+  W* out;
+  Walk<Index, kMaxRank> walk;
   const std::int64_t* begin;
   std::int64_t last, distance;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const std::int64_t first = *begin;
-    if (first < 0 || first > last) return;
-    words.out[first * distance + words.walk.offset(i)] = words.in[i];
+    const std::int64_t first = begin == nullptr ? 1 : *begin;
+    if (first >= 0 && first <= last) out[first * distance + walk.offset(i)] = in[i];
   }
 };
 
@@ -99,15 +100,15 @@ Status transpose(cudaStream_t stream, const W* in, W* out, const StridedWalk& wa
                 dim3(kTile, kTileRows), tiles);
 }
 
-template <bool kStores, class Index, class W>
-WordCopy<kStores, W, Index> word_copy(const W* in, W* out, const StridedWalk& walk) noexcept {
+template <class W, class Index>
+Walk<Index, kMaxRank> words_of(const StridedWalk& walk) noexcept {
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
   const std::int64_t words = walk.unit() / kSize;
-  WordCopy<kStores, W, Index> body{in, out, {}};
-  if (words > 1 || walk.axes() == 0) body.walk.add(words, {1});
+  Walk<Index, kMaxRank> of_words;
+  if (words > 1 || walk.axes() == 0) of_words.add(words, {1});
   for (int axis = 0; axis < walk.axes(); ++axis)
-    body.walk.add(walk.size(axis), {walk.stride(axis) / kSize});
-  return body;
+    of_words.add(walk.size(axis), {walk.stride(axis) / kSize});
+  return of_words;
 }
 
 template <class W, class Body>
@@ -130,6 +131,20 @@ Status with_walk(const StridedWalk& walk, const void* strided, const void* plain
   });
 }
 
+Status store(const KernelContext& context, const Buffer& in, const Buffer& out,
+             const StridedWalk& walk, const std::int64_t* begin, std::int64_t last) noexcept {
+  if (in.elements() == 0) return {};
+  return with_walk(walk, out.data, in.data, [&]<class W, class Index>(W, Index) {
+    const WordStore<W, Index> body{in.as<const W>(),
+                                   out.as<W>(),
+                                   words_of<W, Index>(walk),
+                                   begin,
+                                   last,
+                                   walk.offset() / static_cast<std::int64_t>(sizeof(W))};
+    return for_each_word<W>(stream_of(context), body, walk);
+  });
+}
+
 }  // namespace
 
 Status strided_copy(cudaStream_t stream, const void* from, void* to,
@@ -142,7 +157,7 @@ Status strided_copy(cudaStream_t stream, const void* from, void* to,
     const int across = walk.unit() == kSize ? walk.contiguous_axis() : 0;
     if (across > 0 && std::min(walk.size(0), walk.size(across)) >= kLeast)
       return transpose<W, Index>(stream, in, out, walk, across);
-    return for_each_word<W>(stream, word_copy<false, Index>(in, out, walk), walk);
+    return for_each_word<W>(stream, WordLoad<W, Index>{in, out, words_of<W, Index>(walk)}, walk);
   });
 }
 
@@ -154,24 +169,12 @@ Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer
 
 Status strided_store(const KernelContext& context, const Buffer& in, const Buffer& out,
                      const StridedWalk& walk) noexcept {
-  if (in.elements() == 0) return {};
-  return with_walk(walk, out.data, in.data, [&]<class W, class Index>(W, Index) {
-    constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
-    W* const to = out.as<W>() + walk.offset() / kSize;
-    return for_each_word<W>(stream_of(context), word_copy<true, Index>(in.as<const W>(), to, walk),
-                            walk);
-  });
+  return store(context, in, out, walk, nullptr, 1);
 }
 
 Status strided_store_at(const KernelContext& context, const Buffer& in, const Buffer& out,
                         const StridedWalk& walk, const Buffer& begin, std::int64_t last) noexcept {
-  if (in.elements() == 0) return {};
-  return with_walk(walk, out.data, in.data, [&]<class W, class Index>(W, Index) {
-    const WordStoreAt<W, Index> body{word_copy<true, Index>(in.as<const W>(), out.as<W>(), walk),
-                                     begin.as<const std::int64_t>(), last,
-                                     walk.offset() / static_cast<std::int64_t>(sizeof(W))};
-    return for_each_word<W>(stream_of(context), body, walk);
-  });
+  return store(context, in, out, walk, begin.as<const std::int64_t>(), last);
 }
 
 }  // namespace ebb::cuda

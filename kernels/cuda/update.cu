@@ -2,7 +2,6 @@
 
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cuda/broadcast.h"
-#include "ebb/kernels/cuda/fill.h"
 #include "ebb/kernels/cuda/stream_memory.h"
 #include "ebb/kernels/cuda/words.h"
 
@@ -36,7 +35,7 @@ struct AssignIf {
 
 Status assign_if(cudaStream_t stream, const Buffer& to, const void* from,
                  const Buffer& ready) noexcept {
-  const std::size_t bytes = bytes_of(to);
+  const std::size_t bytes = to.spec.bytes();
   return with_words(bytes, {to.data, from}, [&]<class W>(W) {
     const AssignIf<W> body{to.as<W>(), static_cast<const W*>(from), ready.as<const bool>()};
     return for_each<1>(stream, body, static_cast<std::int64_t>(bytes / sizeof(W)), true);
@@ -78,7 +77,7 @@ Status add_assign(const KernelContext& context) {
 
 Status assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  return copy(stream_of(context), a.data, b.data, bytes_of(a));
+  return copy(stream_of(context), a.data, b.data, a.spec.bytes());
 }
 
 Status assign_if(const KernelContext& context) {

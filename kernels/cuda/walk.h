@@ -2,58 +2,43 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "ebb/core/kernels/status.h"
 
 namespace ebb::cuda {
 
 // Division by a number known at launch; 0, the size of an axis without elements, counts as 1. For
-// numbers below 2^31 it is a multiplication (after Granlund and Montgomery, "Division by invariant
-// integers using multiplication", PLDI 1994).
+// numbers below 2^31, or 2^63 by 64 bits, it is a multiplication (after Granlund and Montgomery,
+// "Division by invariant integers using multiplication", PLDI 1994). A 64-bit division would take
+// registers that kernels of many sums do not have.
 template <class Index>
-struct Divider;
+struct Divider {
+  __extension__ typedef unsigned __int128 Widest;
+  using Wide = std::conditional_t<sizeof(Index) == 8, Widest, std::uint64_t>;
+  static constexpr unsigned kBits = 8 * sizeof(Index);
 
-template <>
-struct Divider<std::uint32_t> {
-  std::uint32_t divisor = 1, multiplier = 1, shift = 0;
-
-  Divider() = default;
-  explicit Divider(std::int64_t number) noexcept
-      : divisor(static_cast<std::uint32_t>(number == 0 ? 1 : number)) {
-    while ((std::uint64_t{1} << shift) < divisor) ++shift;
-    const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
-    multiplier = static_cast<std::uint32_t>((rest << 32) / divisor + 1);
-  }
-  __device__ std::uint32_t quotient(std::uint32_t n) const {
-    const auto high = static_cast<std::uint32_t>(std::uint64_t{n} * multiplier >> 32);
-    return (high + n) >> shift;
-  }
-};
-
-// The same for numbers below 2^63. A 64-bit division takes registers that kernels of many sums do
-// not have.
-template <>
-struct Divider<std::uint64_t> {
-  std::uint64_t divisor = 1, multiplier = 1;
+  Index divisor = 1, multiplier = 1;
   unsigned shift = 0;
 
   Divider() = default;
   explicit Divider(std::int64_t number) noexcept
-      : divisor(static_cast<std::uint64_t>(number == 0 ? 1 : number)) {
-    while (shift < 63 && (std::uint64_t{1} << shift) < divisor) ++shift;
-    const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
-    __extension__ typedef unsigned __int128 Wide;
-    multiplier = static_cast<std::uint64_t>((Wide{rest} << 64) / divisor + 1);
+      : divisor(static_cast<Index>(number == 0 ? 1 : number)) {
+    while (shift < kBits - 1 && (Index{1} << shift) < divisor) ++shift;
+    const Index rest = (Index{1} << shift) - divisor;
+    multiplier = static_cast<Index>((Wide{rest} << kBits) / divisor + 1);
   }
-  __device__ std::uint64_t quotient(std::uint64_t n) const {
-    return (__umul64hi(n, multiplier) + n) >> shift;
+  __device__ Index quotient(Index n) const {
+    return (static_cast<Index>(Wide{n} * multiplier >> kBits) + n) >> shift;
   }
   // Returns the quotient; n becomes the remainder.
   __device__ std::int64_t divide(std::int64_t& n) const {
-    const auto number = static_cast<std::uint64_t>(n);
-    const std::uint64_t result = quotient(number);
+    const auto number = static_cast<Index>(n);
+    const Index result = quotient(number);
     n = static_cast<std::int64_t>(number - result * divisor);
     return static_cast<std::int64_t>(result);
   }
@@ -67,6 +52,28 @@ Status with_index(std::int64_t count, const F& f) noexcept {
   const bool is_short = count <= std::numeric_limits<std::int32_t>::max();
   return is_short ? f(std::uint32_t{}) : f(std::uint64_t{});
 }
+
+// Splits the index of an element into its indices along kAxes axes.
+template <class Index, int kAxes>
+class Split {
+ public:
+  // `sizes`: of the axes after the first.
+  explicit Split(const std::int64_t (&sizes)[kAxes - 1]) noexcept {
+    for (int axis = 1; axis < kAxes; ++axis) by_[axis - 1] = Divider<Index>(sizes[axis - 1]);
+  }
+  __device__ std::array<std::int64_t, kAxes> operator()(std::int64_t index) const {
+    std::array<std::int64_t, kAxes> at;
+    for (std::size_t axis = kAxes - 1; axis > 0; --axis) {
+      at[axis] = index;
+      index = by_[axis - 1].divide(at[axis]);
+    }
+    at[0] = index;
+    return at;
+  }
+
+ private:
+  Divider<Index> by_[kAxes - 1];
+};
 
 // Offsets of an element in kArrays arrays. Its index counts through up to kAxes axes, innermost
 // first. An index beyond the last axis goes on with that axis's stride.

@@ -1,5 +1,5 @@
-// Products, convolutions and attention larger than a tile, compared with the CPU: blocks that begin
-// in the middle, sums in several segments, scores tile by tile.
+// Products and attention larger than a tile, and convolutions, compared with the CPU: blocks that
+// begin in the middle, scores tile by tile.
 #include <functional>
 
 #include "ebb/core/autodiff/reverse.h"
@@ -101,7 +101,7 @@ TEST_CASE("batches of products are those of the CPU, a call for each axis that b
   CHECK(calls_of({6, 3, 5}, {6, 5, 3}) == 1);  // factors that begin at any element
 }
 
-TEST_CASE("convolutions of more than a tile are those of the CPU") {
+TEST_CASE("convolutions are those of the CPU") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t groups : {1, 2}) {
       CAPTURE(dtype, groups);

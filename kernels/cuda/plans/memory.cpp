@@ -62,16 +62,11 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
   return {.workspace_bytes = cudnn_bytes(ConvPass::forward, query)};
 }
-MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
+MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
   return {.workspace_bytes = cudnn_bytes(ConvPass::input_gradient, query)};
 }
-MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
-  return conv2d_input_gradient_memory(query);
-}
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
-  const ConvLayout of = conv_layout(ConvPass::weight_gradient, query);
-  return {.workspace_bytes = std::max(ConvSegments(of).bytes(of, query.outputs[0].dtype),
-                                      cudnn_bytes(ConvPass::weight_gradient, query))};
+  return {.workspace_bytes = cudnn_bytes(ConvPass::weight_gradient, query)};
 }
 
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {

@@ -104,7 +104,7 @@ struct StatisticState {
   double center, sum, count;
 };
 
-// Workspace of kernels/cuda/column_sum.h.
+// Workspace of column_sum() in kernels/cuda/epilogue.h.
 constexpr std::size_t column_sum_bytes(std::int64_t rows, std::int64_t columns) noexcept {
   return plan_columns(1, rows, columns).workspace_bytes();
 }

@@ -34,6 +34,7 @@
 namespace ebb::cuda {
 
 // The functions called of each library: a table with a member for each, of the function's own name.
+#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
 
 #if EBB_HAS_CUBLASLT
 #define EBB_CUBLASLT_FUNCTIONS(FUNCTION)         \
@@ -54,9 +55,7 @@ namespace ebb::cuda {
   FUNCTION(cublasLtMatmul)
 
 struct CublasLt {
-#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
   EBB_CUBLASLT_FUNCTIONS(EBB_LIBRARY_MEMBER)
-#undef EBB_LIBRARY_MEMBER
 };
 
 // The loaded functions; null where the library is missing or lacks one of them. The environment's
@@ -113,9 +112,7 @@ class CublasLtHandle {
   FUNCTION(cudnnBackendExecute)
 
 struct Cudnn {
-#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
   EBB_CUDNN_FUNCTIONS(EBB_LIBRARY_MEMBER)
-#undef EBB_LIBRARY_MEMBER
 };
 
 // cuDNN's functions, likewise; the variable is EBB_CUDNN_LIBRARY.
@@ -152,14 +149,14 @@ class CudnnHandle {
   FUNCTION(nvrtcGetProgramLog)
 
 struct Nvrtc {
-#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
   EBB_NVRTC_FUNCTIONS(EBB_LIBRARY_MEMBER)
-#undef EBB_LIBRARY_MEMBER
 };
 
 // NVRTC's functions, likewise; the variable is EBB_NVRTC_LIBRARY.
 const Nvrtc* nvrtc() noexcept;
 #endif
+#undef EBB_LIBRARY_MEMBER
+
 // Whether NVRTC compiles for such a GPU. Another release than the one that ebb is built with does
 // not: its code might give other bits than the kernels of single operators.
 bool has_nvrtc(int compute_capability) noexcept;

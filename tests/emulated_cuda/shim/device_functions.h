@@ -54,11 +54,6 @@ T exchange(unsigned mask, T value, int source_lane) {
 }  // namespace ebb::emulated
 
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned by) {
-  const int lane = ebb_emulated_lane(), distance = static_cast<int>(by);
-  return ebb::emulated::exchange(mask, value, lane >= distance ? lane - distance : lane);
-}
-template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int by) {
   return ebb::emulated::exchange(mask, value, ebb_emulated_lane() ^ by);
 }
@@ -108,13 +103,4 @@ inline double cospi(double x) {
          : magnitude <= 0.75 ? std::sin(std::numbers::pi * (0.5 - magnitude))
                              : -std::cos(std::numbers::pi * (1 - magnitude));
 }
-inline float sinpi(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
-inline float cospi(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
-
-inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
-inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
-__extension__ typedef unsigned __int128 ebb_emulated_uint128;
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>((static_cast<ebb_emulated_uint128>(a) * b) >> 64);
-}

@@ -6,7 +6,6 @@
 
 #include "ebb/core/base/half.h"
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/gemm_own.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/product.h"
