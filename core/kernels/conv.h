@@ -68,13 +68,12 @@ struct ConvLayout {
 // convolution whose result is its x, plus the bias; one kernel computes both. Floating.
 //
 // The CPU multiplies a tile of output positions at a time, whose pixels it copies into workspace
-// first (im2col): for at most 16 threads, 64 Ki elements or 16 positions each, beside up to 16 Ki
-// of a channel with its padding. The gradient of the weights is also summed there in up to 8 parts
-// of their size, however many images there are. The gradient of the input may take a copy of the
-// weights. oneDNN's kernels, which serve most convolutions of f32, take a copy of the weights, and
-// in each of at most 8 threads one of an image of up to 512 Ki elements, or of several of 96 Ki in
-// all, with channels rounded up to a vector. f16 and bf16 take float copies of their operands as
-// well. A GPU needs workspace for cuDNN alone (kernels/cuda/plans/conv_plan.h).
+// first (im2col): for at most 16 threads, 64 Ki elements or 16 positions each. The gradient of the
+// weights is also summed there in up to 8 parts of their size, however many images there are.
+// oneDNN's kernels, which serve most convolutions of f32, take a copy of the weights, and in each
+// of at most 8 threads one of an image of up to 512 Ki elements, or of several of 96 Ki in all,
+// with channels rounded up to a vector. f16 and bf16 take float copies of their operands as well. A
+// GPU needs workspace for cuDNN alone (kernels/cuda/plans/conv_plan.h).
 namespace cpu {
 KernelFunction conv2d, conv2d_weight_gradient;
 KernelFunction conv_transpose2d;
