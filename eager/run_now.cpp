@@ -8,10 +8,10 @@
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
+#include "ebb/core/tensor/prepared_cache.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/eager/expiring.h"
-#include "ebb/eager/prepared_cache.h"
 #include "ebb/eager/tape.h"
 
 namespace ebb::detail {
@@ -160,7 +160,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
     query.allocator = &runtime.allocator();
     query.stream = runtime.stream();
     query.workspace_bytes = needs.workspace_bytes;
-    prepared = find_or_prepare(runtime, op, kernel, query);
+    thread_local PreparedCache cache;
+    prepared = cache.find_or_prepare(runtime, op, kernel, query);
   }
 
   Buffers buffers;

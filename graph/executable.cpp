@@ -12,7 +12,6 @@
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/index_check.h"
-#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::detail {
@@ -33,6 +32,7 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
       fetch_patches_.push_back({i, value.location.index, value.location.offset});
   }
   launches_.reserve(program_.steps.size());
+  detail::PreparedCache cache;  // layers alike are prepared once
   for (const Step& step : program_.steps) {
     const Buffer* values = buffers_.data() + step.first_value;
     launches_.push_back({.run = step.kernel->run,
@@ -42,7 +42,8 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
                                      .destroyed = &step.destroyed},
                          .name = step.node->op->name,
                          .run_merged = step.kernel->run_merged});
-    if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1, stream);
+    if (step.kernel->prepare && !runtime_.is_simulated())
+      prepare(launches_.size() - 1, stream, cache);
     if (!step.kernel->can_be_captured) not_captured_ = step.node->op->name;
     if (!checks_indices(*step.node->op, launches_.back().context, runtime_, NanCheck::none))
       continue;
@@ -78,21 +79,21 @@ void Executable::find_given_indices() {
   }
 }
 
-void Executable::prepare(std::size_t step, Stream* stream) {
+void Executable::prepare(std::size_t step, Stream* stream, detail::PreparedCache& cache) {
   const Step& of = program_.steps[step];
   std::vector<Spec> specs;
   for (std::size_t i = 0; i < of.inputs + of.outputs; ++i)
     specs.push_back(program_.values[of.first_value + i].spec);
-  prepared_.push_back(detail::prepare(*of.node->op, *of.kernel,
-                                      {.inputs = {specs.data(), of.inputs},
-                                       .outputs = {specs.data() + of.inputs, of.outputs},
-                                       .attributes = &of.node->attributes,
-                                       .destroyed = &of.destroyed,
-                                       .unwanted = &of.unwanted,
-                                       .profile = &runtime_.profile(),
-                                       .allocator = &runtime_.allocator(),
-                                       .stream = stream,
-                                       .workspace_bytes = of.workspace_bytes}));
+  prepared_.push_back(cache.find_or_prepare(runtime_, *of.node->op, *of.kernel,
+                                            {.inputs = {specs.data(), of.inputs},
+                                             .outputs = {specs.data() + of.inputs, of.outputs},
+                                             .attributes = &of.node->attributes,
+                                             .destroyed = &of.destroyed,
+                                             .unwanted = &of.unwanted,
+                                             .profile = &runtime_.profile(),
+                                             .allocator = &runtime_.allocator(),
+                                             .stream = stream,
+                                             .workspace_bytes = of.workspace_bytes}));
   launches_[step].context.prepared = prepared_.back().get();
 }
 

@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "ebb/core/tensor/prepared_cache.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/arena.h"
 #include "ebb/graph/program.h"
@@ -41,7 +42,7 @@ class Executable {
     std::size_t offset;
   };
   void* address(const Location& location) const noexcept;
-  void prepare(std::size_t step, Stream* stream);
+  void prepare(std::size_t step, Stream* stream, detail::PreparedCache& cache);
   void require_whole_captured();
   class UseOfAll;
   void fill_slots(Arena& arena, Stream* stream, std::span<const Tensor* const> feeds);

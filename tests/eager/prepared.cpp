@@ -1,6 +1,6 @@
 // Prepared state of kernels, looked up once, in both modes.
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/eager/prepared_cache.h"
+#include "ebb/core/tensor/prepared_cache.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
@@ -61,7 +61,7 @@ TEST_CASE("eager prepares a kernel once for each shape and attributes, and forge
     CHECK(first_of(scale(Tensor::full({5}, 1), 2)) == 2);
   }
   CHECK(prepared == 3);
-  const auto most = static_cast<int>(detail::kMostPrepared);
+  const auto most = static_cast<int>(detail::PreparedCache::kMost);
   for (int i = 0; i < most; ++i) scale(Tensor::full({6}, 1), i);
   CHECK(alive - before <= most);
   prepared = 0;
@@ -71,19 +71,19 @@ TEST_CASE("eager prepares a kernel once for each shape and attributes, and forge
   CHECK(prepared == 1);
 }
 
-TEST_CASE("a plan prepares its kernels once and keeps what they prepared until it goes") {
+TEST_CASE("a plan prepares kernels that are alike once and keeps what they prepared until it goes") {
   first_of(Tensor::full({1}, 1));  // earlier work is done and keeps nothing
   const int before = alive;
   {
     Graph graph;
     const Tensor x = graph.placeholder("x", DType::f32, {-1});
-    const Tensor y = scale(scale(x, 2), 3);
+    const Tensor y = scale(scale(scale(x, 2), 3), 2);
     Session session(graph, {.max_plans = 1});
     prepared = 0;
-    for (int i = 0; i < 3; ++i) CHECK(first_of(session.run(y, {{x, Tensor::full({4}, 1)}})) == 6);
+    for (int i = 0; i < 3; ++i) CHECK(first_of(session.run(y, {{x, Tensor::full({4}, 1)}})) == 12);
     CHECK(prepared == 2);
     CHECK(alive - before == 2);
-    CHECK(first_of(session.run(y, {{x, Tensor::full({9}, 1)}})) == 6);
+    CHECK(first_of(session.run(y, {{x, Tensor::full({9}, 1)}})) == 12);
     CHECK(prepared == 4);
     CHECK(alive - before == 2);  // the plan for 4 has gone
     graph.plan({y}, {{x, {7}}}, Device::cpu().twin());
