@@ -32,11 +32,12 @@ struct Placement {
 // and in nobody's way. The same lifetimes and steps give the same offsets on every machine.
 //
 // Tries largest first and both directions of time, on the buffers and on groups of them that fill a
-// rectangle. Then searches, apart for each section of time that no buffer crosses: fills valleys
-// without gaps; tries all placements of few buffers (MiniMalloc: Moffitt, ASPLOS 2023); and lowers
-// the end step by step. For that, buffers above it are inserted below, each where the buffers that
-// have to leave weigh least. Their weights grow as they leave (as in PartialCol: Blöchliger and
-// Zufferey, Computers & Operations Research 35, 2008).
+// rectangle. Puts buffers together that take each other's places without a gap (PQ-trees: Booth and
+// Lueker, Journal of Computer and System Sciences 13, 1976). Then searches, apart for each section
+// of time that no buffer crosses: fills valleys without gaps; tries all placements of few buffers
+// (MiniMalloc: Moffitt, ASPLOS 2023); and lowers the end step by step. For that, buffers above it
+// are inserted below, each where the buffers that have to leave weigh least. Their weights grow as
+// they leave (as in PartialCol: Blöchliger and Zufferey, Computers & Operations Research 35, 2008).
 //
 // Throws Error for a buffer that ends before it begins and for sizes that sum to more than 2^63.
 Placement place(std::span<const Lifetime> buffers, const PlaceOptions& options = {},

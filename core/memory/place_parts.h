@@ -35,6 +35,12 @@ class Groups {
   std::vector<Lifetime> lifetimes_;  // by root
 };
 
+// Places buffers below `bound`, without search, where those that begin at a step take exactly the
+// bytes of those that end at it, in one piece. Only then are `offsets` written and true returned.
+// Looks at each pair of buffers alive together a few times.
+bool place_tightly(std::span<const Lifetime> buffers, std::size_t bound,
+                   std::vector<std::size_t>& offsets);
+
 // Pairs of buffers that are alive together, counted up to `most`. Time n log n.
 std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t most);
 

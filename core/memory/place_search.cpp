@@ -343,9 +343,40 @@ class Exchange {
   std::vector<std::size_t> candidates_;
 };
 
-// As search(), of one section.
-void search_section(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
-                    std::size_t steps, std::vector<std::size_t>& offsets) {
+// Buffers that find a place below `bound` wherever their neighbours are, the last to be placed
+// first: the gaps between n neighbours are n + 1 at most, so one of them has its share of the free
+// bytes. Each makes others easy. (Chaitin's coloring drops nodes of few neighbours in the same
+// way.) Sizes are multiples of `unit`.
+Indices easy_buffers(std::span<const Lifetime> buffers, const std::vector<Indices>& neighbours,
+                     std::size_t bound, std::size_t unit) {
+  std::vector<std::size_t> gaps, taken(buffers.size(), 0);
+  std::vector<bool> is_easy(buffers.size(), false);
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    gaps.push_back(neighbours[b].size() + 1);
+    for (const std::uint32_t other : neighbours[b]) taken[b] += buffers[other].bytes;
+  }
+  Indices easy, to_check = by_first(buffers);
+  while (!to_check.empty()) {
+    const std::uint32_t b = to_check.back();
+    to_check.pop_back();
+    if (is_easy[b] || taken[b] >= bound ||
+        buffers[b].bytes - unit > (bound - taken[b] - 1) / gaps[b])
+      continue;
+    is_easy[b] = true;
+    easy.push_back(b);
+    for (const std::uint32_t other : neighbours[b]) {
+      if (is_easy[other]) continue;
+      --gaps[other];
+      taken[other] -= buffers[b].bytes;
+      to_check.push_back(other);
+    }
+  }
+  return easy;
+}
+
+// As search(), of buffers none of which is easy.
+void search_hard(std::span<const Lifetime> buffers, std::size_t bound, std::size_t unit,
+                 std::size_t steps, std::vector<std::size_t>& offsets) {
   std::size_t end = end_of(buffers, offsets);
   if (end <= bound) return;
   if (buffers.size() <= kMostStacked) {
@@ -403,13 +434,19 @@ std::size_t overlapping_pairs(std::span<const Lifetime> buffers, std::size_t mos
 
 std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::size_t steps,
                    std::vector<std::size_t>& offsets) {
+  if (buffers.size() <= kMostStacked && place_tightly(buffers, bound, offsets)) return bound;
   std::size_t unit = 0;  // all offsets are multiples of it
   for (const Lifetime& b : buffers) unit = std::gcd(unit, b.bytes);
+  const std::vector<Indices> neighbours = neighbours_of(buffers);
+  const Indices easy = easy_buffers(buffers, neighbours, bound, unit);
+  std::vector<bool> is_hard(buffers.size(), true);
+  for (const std::uint32_t b : easy) is_hard[b] = false;
 
-  // Sections of time that no buffer crosses are searched one by one.
+  // Sections of time that no hard buffer joins are searched one by one.
   std::vector<Indices> sections;
-  std::size_t end = 0;
+  std::size_t end = 0, hard = buffers.size() - easy.size();
   for (const std::uint32_t b : by_first(buffers)) {
+    if (!is_hard[b]) continue;
     if (buffers[b].first >= end) sections.emplace_back();
     sections.back().push_back(b);
     end = std::max(end, buffers[b].end);
@@ -424,10 +461,13 @@ std::size_t search(std::span<const Lifetime> buffers, std::size_t bound, std::si
       lives.push_back(buffers[b]);
       found.push_back(offsets[b]);
     }
-    search_section(lives, bound, unit, steps / buffers.size() * section.size(), found);
+    search_hard(lives, bound, unit, steps / hard * section.size(), found);
     for (std::size_t i = 0; i < section.size(); ++i) offsets[section[i]] = found[i];
     bound = std::max(bound, end_of(lives, found));
   }
+  for (const std::uint32_t b : easy) offsets[b] = kNowhere;
+  for (auto b = easy.rbegin(); b != easy.rend(); ++b)
+    offsets[*b] = first_fit(buffers, neighbours[*b], offsets, buffers[*b].bytes);
   return end_of(buffers, offsets);
 }
 
