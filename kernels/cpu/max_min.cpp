@@ -98,6 +98,27 @@ void of_all(const Work<T>& work) {
   }
 }
 
+// Rows that are too short for vectors, several side by side.
+template <bool kSmallest, class T>
+void of_short_rows(const Work<T>& work) {
+  constexpr int kShortRows = 8;
+  const std::int64_t size = work.axes.inner;
+  for_pieces(work.axes.outer_kept, rows_per_piece(size), [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t o = begin;
+    for (; o + kShortRows <= end; o += kShortRows) {
+      const T* rows = work.in + o * size;
+      T bests[kShortRows];  // not aliased, so that the loop is vectorised
+      for (int k = 0; k < kShortRows; ++k) bests[k] = rows[k * size];
+      for (std::int64_t j = 1; j < size; ++j)
+        for (int k = 0; k < kShortRows; ++k)
+          bests[k] = First<kSmallest>()(rows[k * size + j], bests[k]);
+      for (int k = 0; k < kShortRows; ++k) work.put(o + k, bests[k], rows + k * size);
+    }
+    for (; o < end; ++o)
+      work.put(o, first_of<kSmallest>(work.in + o * size, size), work.in + o * size);
+  });
+}
+
 template <bool kSmallest, class T>
 void of_strip(const Work<T>& work, const T* from, std::int64_t to, std::int64_t count) {
   const MergedAxes& axes = work.axes;
@@ -123,6 +144,8 @@ template <bool kSmallest, class T>
 void run(const Work<T>& work) {
   const MergedAxes& axes = work.axes;
   if (axes.reduces_all()) return of_all<kSmallest>(work);
+  if (axes.inner_reduced && axes.groups == 1 && axes.inner < kLanes<T>)
+    return of_short_rows<kSmallest>(work);
   for_results(
       axes, kColumns,
       [&](std::int64_t o, std::int64_t at) {
