@@ -147,6 +147,7 @@ void attention_family(std::vector<Sample>& samples, References& references, DTyp
     });
     return {y};
   });
+  references.all.back().roundings = 2;  // a GPU's tensor cores take probabilities of 16 bits
   references.add(attention_backward_op, backward).roundings =
       4;  // its input y has already been rounded once
   references.add(causal_bias_op, [](const Application& a) -> Arrays {
