@@ -7,8 +7,8 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/half_tile.h"
 #include "ebb/kernels/cuda/prepared_plan.h"
+#include "ebb/kernels/cuda/tf32_tile.h"
 #include "ebb/kernels/cuda/tile_product.h"
 #include "ebb/kernels/cuda/walk.h"
 
@@ -19,13 +19,13 @@ namespace {
 
 constexpr int kBlock = kTileThreads * kTileThreads;
 
-// Tensor cores multiply bf16 from capability 8.0 on. Probabilities are rounded to T there.
+// Tensor cores multiply 16 bits from capability 8.0 on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <class T>
 using Factors = TileFactors<Accumulate<T>, 8>;
 #else
 template <class T>
-using Factors = std::conditional_t<sizeof(T) == 2, HalfFactors<T>, TileFactors<Accumulate<T>, 8>>;
+using Factors = std::conditional_t<sizeof(T) == 2, Tf32Factors, TileFactors<Accumulate<T>, 8>>;
 #endif
 
 template <class A>
@@ -330,7 +330,7 @@ Status run(const KernelContext& context, void (*kernel)(Attention<T>, ProductTil
 Status attention(const KernelContext& context) {
   const Buffer &y = context.outputs[0], &lse = context.outputs[1];
   Status status;
-  if (y.elements() != 0 && is_done(context, status)) return status;
+  if (is_done(context, status)) return status;
   return for_floating(y.spec.dtype, [&]<class T>(T) {
     Attention<T> a = attention_of<T>(context, 3);
     a.y = y.as<T>();

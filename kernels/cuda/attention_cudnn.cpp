@@ -11,25 +11,28 @@ namespace {
 
 class CudnnAttention final : public PreparedPlan {
  public:
-  explicit CudnnAttention(const AttentionAttributes& attributes) noexcept
-      : scale_(static_cast<float>(attributes.scale)), causal_(attributes.causal != 0) {}
+  CudnnAttention(const AttentionAttributes& attributes, bool keeps_lse) noexcept
+      : scale_(static_cast<float>(attributes.scale)),
+        causal_(attributes.causal != 0),
+        keeps_lse_(keeps_lse) {}
   CudnnPlan& plan() noexcept { return plan_; }
 
   std::size_t bytes() const noexcept override { return sizeof(*this); }
   const char* way() const noexcept override { return "by cuDNN"; }
   bool try_run(const KernelContext& context, Status& status) const noexcept override {
     const std::span<const Buffer> in = context.inputs, out = context.outputs;
-    const void* const operands[] = {in[0].data,  in[1].data, in[2].data, out[0].data,
-                                    out[1].data, &scale_,    &outside_};
-    return plan_.try_run(context, {operands, std::size(operands) - (causal_ ? 0 : 1)},
-                         "cuDNN could not compute attention", status);
+    const void* operands[7] = {in[0].data, in[1].data, in[2].data, out[0].data, &scale_};
+    std::size_t count = 5;
+    if (causal_) operands[count++] = &outside_;
+    if (keeps_lse_) operands[count++] = out[1].data;
+    return plan_.try_run(context, {operands, count}, "cuDNN could not compute attention", status);
   }
 
  private:
   // Operands, as aligned as all are.
   alignas(16) const float scale_;
   alignas(16) const float outside_ = -std::numeric_limits<float>::infinity();
-  const bool causal_;
+  const bool causal_, keeps_lse_;
   mutable CudnnPlan plan_;  // which keeps the addresses of its last call
 };
 
@@ -47,9 +50,10 @@ detail::Ref<Prepared> attention_prepare([[maybe_unused]] const MemoryQuery& quer
                                    ? cuda_stream(query.stream).cudnn_or_none("attention")
                                    : nullptr;
   if (handle != nullptr) {
-    auto attention = detail::make_ref<CudnnAttention>(attributes);
-    if (attention->plan().choose(describe_attention(of, dtype, attributes.causal != 0),
-                                 cudnn_limit_of(query.workspace_bytes), {handle}))
+    auto attention = detail::make_ref<CudnnAttention>(attributes, query.wants(1));
+    if (attention->plan().choose(
+            describe_attention(of, dtype, attributes.causal != 0, query.wants(1)),
+            cudnn_limit_of(query.workspace_bytes), {handle}))
       return attention;
   }
 #endif

@@ -39,7 +39,7 @@ constexpr auto kAttention = static_cast<cudnnBackendDescriptorType_t>(41),
 constexpr auto attribute(int number) noexcept {
   return static_cast<cudnnBackendAttributeName_t>(number);
 }
-// CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC; k, v, y, lse and the scale follow in the operands' order.
+// CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC; k, v, y, lse and the scale follow.
 constexpr int kAttentionOperands = 2800;
 constexpr auto kScoresGraph = attribute(2811),                        // ..._SDPA_FWD_SUBGRAPH
     kScoresBefore = attribute(2812), kScoresAfter = attribute(2813);  // ..._{INPUT,OUTPUT}_UID
@@ -77,8 +77,10 @@ CudnnOperation describe(const CudnnConvCase& of) {
   return made;
 }
 
-CudnnOperation describe_attention(const AttentionLayout& of, DType dtype, bool causal) {
-  enum Id : std::int64_t { kLse = 5, kScale, kOutside, kBefore, kAfter };
+CudnnOperation describe_attention(const AttentionLayout& of, DType dtype, bool causal,
+                                  bool keeps_lse) {
+  enum Id : std::int64_t { kScale = 5, kOutside, kBefore = 8, kAfter };
+  const std::int64_t lse = causal ? kOutside + 1 : kOutside;
   const BackendDims dims[] = {{of.batch, 1, of.length, of.depth},
                               {of.batch, 1, of.keys, of.depth},
                               {of.batch, 1, of.keys, of.width},
@@ -91,8 +93,9 @@ CudnnOperation describe_attention(const AttentionLayout& of, DType dtype, bool c
   BackendDescriptor attention(kAttention);
   for (int i = 0; i < 4; ++i)
     attention.set(attribute(kAttentionOperands + i), tensor(backend_tensor(i + 1, dtype, dims[i])));
-  attention.set(attribute(kAttentionOperands + 4),
-                tensor(backend_tensor(kLse, DType::f32, {of.batch, 1, of.length, 1})));
+  if (keeps_lse)
+    attention.set(attribute(kAttentionOperands + 4),
+                  tensor(backend_tensor(lse, DType::f32, {of.batch, 1, of.length, 1})));
   attention.set(attribute(kAttentionOperands + 5),
                 tensor(backend_tensor(kScale, DType::f32, one, BackendPlace::by_value)));
   if (causal) {

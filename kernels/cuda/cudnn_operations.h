@@ -18,9 +18,10 @@ struct CudnnConvCase {
 // Operands x, weights, y.
 CudnnOperation describe(const CudnnConvCase& of);
 
-// Without a mask; f16 or bf16. Operands q, k, v, y, lse, and in the host's memory the scale (f32),
-// and where it is causal minus infinity (f32). Since cuDNN 9.13, causal since 9.21.
-CudnnOperation describe_attention(const AttentionLayout& of, DType dtype, bool causal);
+// Without a mask; f16 or bf16. Operands q, k, v, y, in the host's memory the scale (f32), and where
+// it is causal minus infinity (f32), then lse if it is kept. Since cuDNN 9.13, causal since 9.21.
+CudnnOperation describe_attention(const AttentionLayout& of, DType dtype, bool causal,
+                                  bool keeps_lse);
 
 }  // namespace ebb::cuda
 

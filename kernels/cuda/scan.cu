@@ -19,13 +19,14 @@ struct Scaled {
   std::int64_t exponent;
 
   Scaled() = default;
-  __device__ explicit Scaled(double x, std::int64_t power = 0) : value(x), exponent(power) {}
-  __device__ friend Scaled operator*(Scaled a, Scaled b) {
-    const double product = a.value * b.value;
-    if (product == 0 || product - product != 0) return Scaled(product);  // 0, infinite or NaN
+  __device__ explicit Scaled(double x, std::int64_t power = 0) : value(x), exponent(power) {
+    if (x == 0 || x - x != 0) return;  // 0, infinite or NaN
     int more = 0;
-    const double value = frexp(product, &more);
-    return Scaled(value, a.exponent + b.exponent + more);
+    value = frexp(x, &more);
+    exponent += more;
+  }
+  __device__ friend Scaled operator*(Scaled a, Scaled b) {
+    return Scaled(a.value * b.value, a.exponent + b.exponent);
   }
   __device__ explicit operator double() const {
     constexpr std::int64_t kMost = 4096;  // beyond any double's

@@ -11,6 +11,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/kernels/cuda/plans/cudnn_workspace.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
 #include "ebb/tests/golden/golden.h"
@@ -109,6 +110,8 @@ TEST_CASE(
                     .stream = device.runtime().stream()};
   query.workspace_bytes = conv2d_op.cuda.memory(query).workspace_bytes;
   CHECK(conv2d_op.cuda.prepare(query)->way() == std::string("by cuDNN"));
+  for (const std::size_t bytes : {std::size_t{256}, std::size_t{5000}})
+    CHECK(cuda::cudnn_limit_of(cuda::cudnn_workspace_bytes(bytes)) == aligned_bytes(bytes));
 }
 
 TEST_CASE("a convolution and its bias are rounded once") {

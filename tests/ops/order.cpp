@@ -123,6 +123,10 @@ TEST_CASE(
   for (const DType dtype : {DType::f32, DType::f64}) CHECK(last(dtype) == 0);
   numbers.assign(5000, 1e3);
   for (const DType dtype : {DType::f32, DType::f64}) CHECK(last(dtype) == kInfinity);
+  numbers.assign(5000, 1);
+  numbers[0] = 0x1p900;
+  numbers[4] = numbers[5] = 0x1p-600;  // of one thread's elements
+  CHECK(last(DType::f64) == 0x1p-300);
 }
 
 TEST_CASE("the gradient of running products takes no more at once than three f64 of their size") {

@@ -118,6 +118,7 @@ constexpr int kAttention = CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR,
               kBandOutside = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_BDESC,
               kBandY = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_YDESC,
               kBandKeeps = CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE;
+constexpr int kLse = 4;  // among its operands
 constexpr Rule kAttentionRules[] = {
     {kAttention, kScoresGraph, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, false,
      CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
@@ -161,7 +162,7 @@ std::vector<Rule> rules_of(int type) {
       rules.push_back(rule);
     }
   for (int i = 0; type == kAttention && i < 6; ++i)
-    rules.push_back({type, kAttentionOperands + i, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true,
+    rules.push_back({type, kAttentionOperands + i, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, i != kLse,
                      CUDNN_BACKEND_TENSOR_DESCRIPTOR});
   for (const std::span<const Rule> all :
        {std::span<const Rule>(kRules), std::span<const Rule>(kAttentionRules)})
@@ -270,12 +271,13 @@ cudnnStatus_t check_operation(Backend& desc, int first) {
 
 cudnnStatus_t check_attention(Backend& desc) {
   AttentionOperation& of = desc.operation.emplace<AttentionOperation>();
-  for (int i = 0; i < 6; ++i)
-    of.operands[static_cast<std::size_t>(i)] = tensor_of(desc.descriptor(kAttentionOperands + i));
-  const auto& [q, k, v, y, lse, scale, outside] = of.operands;
   of.causal = desc.has(kScoresGraph);
+  of.keeps_lse = desc.has(kAttentionOperands + kLse);
   if (machine().cudnn < (of.causal ? 92100 : 91301)) return CUDNN_STATUS_NOT_SUPPORTED;
-  std::vector<const BackendTensor*> floats = {&lse, &scale};
+  for (int i = 0; i < 6; ++i)
+    if (desc.has(kAttentionOperands + i))
+      of.operands[static_cast<std::size_t>(i)] = tensor_of(desc.descriptor(kAttentionOperands + i));
+  const auto& [q, k, v, y, lse, scale, outside] = of.operands;
   if (of.causal) {
     const auto* band = std::get_if<AttentionOperation>(&desc.descriptor(kScoresGraph).operation);
     if (!band || !desc.has(kBefore) || !desc.has(kAfter) ||
@@ -284,23 +286,24 @@ cudnnStatus_t check_attention(Backend& desc) {
         band->operands[0].dims != std::array{q.dims[0], q.dims[1], q.dims[2], k.dims[2]})
       return CUDNN_STATUS_BAD_PARAM;
     of.operands[6] = band->operands[6];
-    floats.push_back(&of.operands[6]);
   }
   const auto is = [](const BackendTensor& tensor, std::array<std::int64_t, 4> dims) {
-    return tensor.dims == dims && !tensor.is_virtual;
+    return tensor.dims == dims;
   };
   std::set<std::int64_t> ids;
-  for (const BackendTensor& tensor : desc.operation.operands()) ids.insert(tensor.id);
-  if (ids.size() != desc.operation.operands().size())
-    return CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES;
-  for (const BackendTensor* tensor : floats)
-    if (tensor->type != CUDNN_DATA_FLOAT || tensor->is_by_value != (tensor != &lse))
+  for (const BackendTensor& tensor : of.operands) {
+    if (tensor.id == 0) continue;
+    if (!ids.insert(tensor.id).second) return CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES;
+    const bool is_value = &tensor == &scale || &tensor == &outside;
+    if (tensor.is_by_value != is_value || tensor.is_virtual ||
+        tensor.type != (is_value || &tensor == &lse ? CUDNN_DATA_FLOAT : q.type))
       return CUDNN_STATUS_BAD_PARAM;
+  }
   return is(k, {q.dims[0], q.dims[1], v.dims[2], q.dims[3]}) &&
                  is(v, {q.dims[0], q.dims[1], k.dims[2], v.dims[3]}) &&
                  is(y, {q.dims[0], q.dims[1], q.dims[2], v.dims[3]}) &&
-                 is(lse, {q.dims[0], q.dims[1], q.dims[2], 1}) && is(scale, {1, 1, 1, 1}) &&
-                 k.type == q.type && v.type == q.type && y.type == q.type
+                 (!of.keeps_lse || is(lse, {q.dims[0], q.dims[1], q.dims[2], 1})) &&
+                 is(scale, {1, 1, 1, 1})
              ? CUDNN_STATUS_SUCCESS
              : CUDNN_STATUS_BAD_PARAM;
 }
@@ -519,6 +522,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   std::vector<DevicePart> parts;
   std::vector<void*> operands;
   for (const BackendTensor& tensor : of.operands()) {
+    if (tensor.id == 0) {
+      operands.push_back(nullptr);
+      continue;
+    }
     const auto at = std::ranges::find(ids, tensor.id);
     if (at == ids.end()) return CUDNN_STATUS_BAD_PARAM;
     void* const address = pointers[static_cast<std::size_t>(at - ids.begin())];
@@ -547,7 +554,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     if (bytes > 0) std::memset(alias(workspace), 0xFF, bytes);
     const auto tensors = of.operands();
     for (std::size_t i = 0; i < tensors.size(); ++i)
-      operands[i] = tensors[i].is_by_value ? &values[i] : alias(operands[i]);
+      if (operands[i] && !tensors[i].is_by_value)
+        operands[i] = alias(operands[i]);
+      else if (operands[i])
+        operands[i] = &values[i];
     compute(of, engine, operands);
     return {};
   };

@@ -100,7 +100,8 @@ void attend(const AttentionOperation& of, std::span<void* const> at) {
         static_cast<T*>(at[3])[batch * y.strides[0] + row * y.strides[2] + i] =
             static_cast<T>(result / sum);
       }
-      static_cast<float*>(at[4])[batch * lse.strides[0] + row] = largest + std::log(sum);
+      if (of.keeps_lse)
+        static_cast<float*>(at[4])[batch * lse.strides[0] + row] = largest + std::log(sum);
     }
 }
 
@@ -108,7 +109,7 @@ void attend(const AttentionOperation& of, std::span<void* const> at) {
 
 std::vector<BackendTensor> BackendOperation::operands() const {
   if (const auto* attention = std::get_if<AttentionOperation>(this))
-    return {attention->operands.begin(), attention->operands.end() - (attention->causal ? 0 : 1)};
+    return {attention->operands.begin(), attention->operands.end()};
   const auto& conv = std::get<ConvOperation>(*this);
   return {conv.weights, conv.x, conv.y};
 }

@@ -35,8 +35,8 @@ struct ConvOperation {
 
 // q, k, v, y: batch, heads, rows, width. By value: the scale, and what scores outside the band are.
 struct AttentionOperation {
-  std::array<BackendTensor, 7> operands;  // q, k, v, y, lse, scale, outside
-  bool causal = false;
+  std::array<BackendTensor, 7> operands;  // q, k, v, y, lse, scale, outside; empty ones lack an id
+  bool causal = false, keeps_lse = false;
 };
 
 struct BackendOperation : std::variant<std::monostate, ConvOperation, AttentionOperation> {

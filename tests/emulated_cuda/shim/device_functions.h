@@ -60,24 +60,23 @@ T __shfl_xor_sync(unsigned mask, T value, int by) {
 
 namespace ebb::emulated {
 
-// The warp's mma.m16n8k16: gathers two lines of a and two of b, and adds their products.
-template <class T>
-void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  float of_a[2][16], of_b[2][16];
-  const auto split = [](float* to, std::uint32_t pair) {
-    for (int i = 0; i < 2; ++i)
-      to[i] = static_cast<float>(T::of_bits(static_cast<std::uint16_t>(pair >> 16 * i)));
-  };
+// To nearest, ties away from zero; NaN stays NaN.
+inline float rounded_to_tf32(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return value != value ? value : std::bit_cast<float>((bits + 0x1000U) & ~0x1FFFU);
+}
+
+// The warp's mma.m16n8k8: gathers two lines of a and two of b, and adds their products.
+inline void multiply_add(float (&sums)[4], const float (&a)[4], const float (&b)[2]) {
+  float of_a[2][8], of_b[2][8];
   const int lane = ebb_emulated_lane();
-  for (int part = 0; part < 4; ++part) {
-    for (int i = 0; i < 4; ++i)
-      split(&of_a[i % 2][2 * part + i / 2 * 8], exchange(~0U, a[i], lane / 4 * 4 + part));
-    for (int i = 0; i < 4; ++i)
-      split(&of_b[i % 2][2 * part + i / 2 * 8],
-            exchange(~0U, b[i / 2], (2 * (lane % 4) + i % 2) * 4 + part));
-  }
+  for (int part = 0; part < 4; ++part)
+    for (int i = 0; i < 4; ++i) {
+      of_a[i % 2][part + i / 2 * 4] = exchange(~0U, a[i], lane / 4 * 4 + part);
+      of_b[i % 2][part + i / 2 * 4] = exchange(~0U, b[i / 2], (2 * (lane % 4) + i % 2) * 4 + part);
+    }
   for (int i = 0; i < 4; ++i)
-    for (int depth = 0; depth < 16; ++depth) sums[i] += of_a[i / 2][depth] * of_b[i % 2][depth];
+    for (int depth = 0; depth < 8; ++depth) sums[i] += of_a[i / 2][depth] * of_b[i % 2][depth];
 }
 
 }  // namespace ebb::emulated

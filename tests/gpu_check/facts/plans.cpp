@@ -209,7 +209,7 @@ Json attention(Gpu& gpu) {
           Json tells = planned.tell();
 #if EBB_HAS_CUDNN
           planned.describe(tells,
-                           cuda::describe_attention({each.shape, each.shape}, dtype, causal));
+                           cuda::describe_attention({each.shape, each.shape}, dtype, causal, true));
 #endif
           return tells;
         });
