@@ -164,8 +164,7 @@ TEST_CASE("batches made ahead have the order and the values of those that are no
   }
 }
 
-TEST_CASE("a loader's figures do not depend on whether or when a thread makes its batches",
-          "[concurrent]") {
+TEST_CASE("a loader's figures do not depend on whether or when a thread makes its batches") {
   const DataSet data = wide();
   for (std::size_t number = 0; number < std::size(kWays); ++number)
     for (const std::int64_t ahead : {0, 1, 2, 5}) {
