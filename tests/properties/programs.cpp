@@ -21,7 +21,7 @@ namespace ebb::tests {
 namespace {
 
 // An emulated GPU takes ten times as long.
-std::uint64_t program_count() { return on_emulated_cuda() ? 75 : 300; }
+std::uint64_t program_count() { return runs_take_long() ? 75 : 300; }
 constexpr int kSteps = 4, kTargets = 3;
 
 class Drawn {

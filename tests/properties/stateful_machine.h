@@ -7,9 +7,19 @@
 #include <vector>
 
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/properties/stateful_program.h"
 
 namespace ebb::tests {
+
+// Whether a program takes so long that fewer are tried.
+inline bool runs_take_long() noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+  return true;
+#else
+  return on_emulated_cuda();
+#endif
+}
 
 // Declares the program's parameters and state, in order.
 void declare(const StatefulProgram& program, const Parameters& parameters);

@@ -20,7 +20,7 @@ using namespace ebb::tests;
 namespace {
 
 // An emulated GPU takes ten times as long.
-std::uint64_t stateful_count() { return on_emulated_cuda() ? 100 : 400; }
+std::uint64_t stateful_count() { return runs_take_long() ? 100 : 400; }
 
 // Results of a run: its fetches, then parameters, state and captured tensors; or its error.
 struct Shown {
