@@ -58,8 +58,8 @@ struct CudnnOperation {
   bool tensor_cores = false;  // whether an engine may use them
 };
 
-// Whose kind of GPU plans are for: the handle's, or one described by `properties`, for programs
-// without a GPU.
+// The GPU that plans are for: the handle's, or one described by `properties`, for programs without
+// a GPU.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   cudnnBackendDescriptor_t properties = nullptr;
