@@ -84,8 +84,7 @@ struct Attention {
   template <bool kTransposed>
   __device__ void add_tile(Shared<T>& shared, const T* b, std::int64_t row, std::int64_t rows,
                            std::int64_t width, std::int64_t column, Sums<A>& sums) const {
-    [[maybe_unused]] constexpr int kUnroll = 1;
-    EBB_TILE_UNROLL
+#pragma unroll 1
     for (int first = 0; first < kTileSide; first += kDepth) {
       for_tile<kDepth, true, 1>([&](int d, int i) {
         shared.factors.set_a(d, i,
@@ -149,8 +148,7 @@ __global__ void __launch_bounds__(kBlock)
       a.products(shared, batch, query, key);
       __syncthreads();
       A largest = kLowest;
-      [[maybe_unused]] constexpr int kUnroll = 1;
-      EBB_TILE_UNROLL
+#pragma unroll 1
       for (int j = part; j < kTileSide; j += kParts) {
         const A score = a.score(shared.tile[row][j], masked, query + row, key + j);
         shared.tile[row][j] = score;
@@ -164,7 +162,7 @@ __global__ void __launch_bounds__(kBlock)
       if (before > largest) largest = before;
       const A shift = largest == kLowest ? A(0) : largest;
       A sum = 0;
-      EBB_TILE_UNROLL
+#pragma unroll 1
       for (int j = part; j < kTileSide; j += kParts) {
         const A e = exp(shared.tile[row][j] - shift);
         shared.tile[row][j] = e;

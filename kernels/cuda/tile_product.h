@@ -14,13 +14,6 @@ namespace ebb::cuda {
 inline constexpr int kTileSide = 64, kTileThreads = 16, kTileEach = kTileSide / kTileThreads;
 inline constexpr int kTilePitch = kTileSide + 1;  // odd, so that columns lie in different banks
 
-// Limits how often a loop is unrolled, where the compiler's choice would run out of registers.
-#if defined(__CUDACC__)
-#define EBB_TILE_UNROLL _Pragma("unroll kUnroll")
-#else
-#define EBB_TILE_UNROLL
-#endif
-
 // The tiles of `products` products of one shape, neighbours side by side.
 struct ProductTiles {
   std::int64_t count;
@@ -62,7 +55,7 @@ struct TileFactors {
 template <int kDepth, bool kAlongDepth, int kUnroll = 8, class Body>
 __device__ inline void for_tile(const Body& body) {
   constexpr int kBlock = kTileThreads * kTileThreads;
-  EBB_TILE_UNROLL
+#pragma unroll kUnroll
   for (int at = static_cast<int>(threadIdx.x); at < kTileSide * kDepth; at += kBlock)
     body(kAlongDepth ? at % kDepth : at / kTileSide, kAlongDepth ? at / kDepth : at % kTileSide);
 }
@@ -73,8 +66,7 @@ __device__ inline void add_products(const TileFactors<A, kDepth>& tile,
                                     A (&sums)[kTileEach][kTileEach]) {
   const int x = static_cast<int>(threadIdx.x) % kTileThreads,
             y = static_cast<int>(threadIdx.x) / kTileThreads;
-  [[maybe_unused]] constexpr int kUnroll = sizeof(A) == 8 ? 1 : 2;
-  EBB_TILE_UNROLL
+#pragma unroll(sizeof(A) == 8 ? 1 : 2)
   for (int l = 0; l < kDepth; ++l) {
     A a[kTileEach], b[kTileEach];
     for (int i = 0; i < kTileEach; ++i) {
@@ -92,7 +84,9 @@ __device__ inline void for_sums(const TileFactors<A, kDepth>&, A (&sums)[kTileEa
                                 const Body& body) {
   const int x = static_cast<int>(threadIdx.x) % kTileThreads,
             y = static_cast<int>(threadIdx.x) / kTileThreads;
+#pragma unroll
   for (int j = 0; j < kTileEach; ++j)
+#pragma unroll
     for (int i = 0; i < kTileEach; ++i)
       body(y + i * kTileThreads, x + j * kTileThreads, sums[i][j]);
 }

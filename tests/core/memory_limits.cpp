@@ -165,7 +165,7 @@ TEST_CASE("a limit lowered at run time returns what is cached and refuses only w
 TEST_CASE("reserved bytes stay below a limit that others change, with four threads allocating",
           "[row10][concurrent]") {
   const Device device = tests::own_test_device();
-  constexpr std::size_t kHigh = 24_MiB, kLow = 8_MiB;
+  constexpr std::size_t kHigh = 6_MiB, kLow = 2_MiB;
   memory::set_limit(device, kHigh);
   std::atomic<bool> stop = false;
   std::atomic<int> refused = 0, served = 0, beyond = 0;
@@ -174,7 +174,7 @@ TEST_CASE("reserved bytes stay below a limit that others change, with four threa
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
       while (!stop) try {
-          const Tensor a = kib(1 + random() % 6000, device), b = a + 1;
+          const Tensor a = kib(1 + random() % 1500, device), b = a + 1;
           ++served;
           beyond += reserved(device) > kHigh;
         } catch (const OutOfMemory&) {

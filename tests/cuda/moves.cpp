@@ -10,9 +10,9 @@ using namespace ebb::tests;
 
 namespace {
 
-// A training step with activations of 512 KiB. batch_norm keeps it from being cut.
+// A training step with activations of 256 KiB. batch_norm keeps it from being cut.
 struct Normed {
-  static constexpr std::int64_t kRows = 8192, kWidth = 16;
+  static constexpr std::int64_t kRows = 4096, kWidth = 16;
   Graph graph;
   Tensor x, loss;
   Parameters params{graph, Seed{1}};
