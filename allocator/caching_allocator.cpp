@@ -153,9 +153,7 @@ void CachingAllocator::preallocate(std::size_t bytes) {
 
 std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexcept {
   const Guard guard(state_->lock);
-  const std::size_t pools = state_->ledger.reserved() - state_->cache_reserved();
-  const std::size_t most = limit > pools ? limit - pools : 0;
-  return state_->profile.whole_pages(most);
+  return state_->profile.whole_pages(limit - std::min(limit, state_->reserved_by_pools));
 }
 
 Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunction call) {

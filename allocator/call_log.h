@@ -15,8 +15,6 @@
 
 namespace ebb::memory {
 
-class Pool;
-
 /// Every call that an allocator and its pools get, as long as it is set on them. Its questions make
 /// the calls again of an allocator without memory; ask them once nobody adds calls any more. It
 /// takes 32 bytes of the host for each call.

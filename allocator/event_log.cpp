@@ -92,9 +92,8 @@ std::int64_t EventLog::ticks() const noexcept {
 
 void EventLog::add(EventKind kind, const void* address, const ByCategory& split,
                    const Tag& tag) noexcept {
-  for (std::size_t i = 0; i < kCategoryCount; ++i) {
+  for (std::size_t i = 0; i < kCategoryCount; ++i)
     if (split[i] > 0) add(kind, address, split[i], static_cast<Category>(i), tag);
-  }
 }
 
 void EventLog::mark(std::string_view name) noexcept {

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <string_view>
 

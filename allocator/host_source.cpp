@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "ebb/allocator/host_capacity.h"
-
 namespace ebb::memory {
 namespace {
 
@@ -17,10 +15,6 @@ constexpr std::size_t kCutBytes = std::size_t{1} << 20;
 std::int64_t now() noexcept {
   const auto time = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-}
-
-std::size_t system_page_bytes() noexcept {
-  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::size_t less(std::size_t a, std::size_t b) noexcept { return a - std::min(a, b); }
@@ -37,7 +31,8 @@ void make_resident(void* at, std::size_t bytes, std::size_t page_bytes) noexcept
 }  // namespace
 
 HostSource::HostSource(std::optional<std::size_t> capacity_bytes) noexcept
-    : page_bytes_(system_page_bytes()), fixed_capacity_(capacity_bytes) {}
+    : page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
+      fixed_capacity_(capacity_bytes) {}
 
 // Returns the capacity. Committed memory is resident, so the free memory does not include it.
 std::size_t HostSource::read() const noexcept {

@@ -59,9 +59,8 @@ Peak Ledger::read(const OpenPeak& peak) noexcept {
 
 void Ledger::fold() noexcept {
   if (mark_.bytes > since_reset_.bytes) since_reset_ = mark_;
-  for (OpenPeak* peak : open_) {
+  for (OpenPeak* peak : open_)
     if (mark_.bytes > peak->bytes) static_cast<Peak&>(*peak) = mark_;
-  }
   mark_now();
 }
 

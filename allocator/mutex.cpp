@@ -41,17 +41,15 @@ struct ForkList {
     return *list;
   }
 
-  ForkList() noexcept { ::pthread_atfork(&before, &in_parent, &in_child); }
+  ForkList() noexcept {
+    ::pthread_atfork(
+        &before, [] { release([](ForkSafe& each) { each.unlock(); }); },
+        [] { release([](ForkSafe& each) { each.free_in_child(); }); });
+  }
 
   static void before() {
     get().mutex.lock();
     for (ForkSafe* each : get().all) each->lock();
-  }
-  static void in_parent() {
-    release([](ForkSafe& each) { each.unlock(); });
-  }
-  static void in_child() {
-    release([](ForkSafe& each) { each.free_in_child(); });
   }
   template <class Release>
   static void release(const Release& one) {

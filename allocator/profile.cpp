@@ -27,10 +27,9 @@ void Profile::check() const {
   require(medium_request <= medium_segment, "medium_request has to fit in a medium_segment");
   require(cuts || (!grows && medium_request == 0 && large_multiple == rounding),
           "without cuts every segment has to be as large as its block");
-  for (const std::size_t segment : {small_segment, medium_segment, large_multiple}) {
+  for (const std::size_t segment : {small_segment, medium_segment, large_multiple})
     require(segment > 0 && segment % page_bytes == 0,
             "segments have to be multiples of page_bytes");
-  }
 }
 
 }  // namespace ebb::memory

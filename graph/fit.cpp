@@ -79,10 +79,6 @@ memory::MicroBatch Graph::fit_micro_batch(const Tensors& fetches, const FedShape
   const detail::CallSiteScope scope(site);
   const GraphState::Reading reading(state());
   const std::int64_t rows = rows_of(shapes);
-  const auto program_of = [&](std::int64_t size) {
-    return detail::make_program(state(), fetches, with_rows(shapes, size), device.runtime(),
-                                {.what = kWhat});
-  };
   require_divisible(state(), fetches, with_rows(shapes, rows), device.runtime());
   // A plan's time grows with its nodes.
   const auto all =
@@ -90,7 +86,9 @@ memory::MicroBatch Graph::fit_micro_batch(const Tensors& fetches, const FedShape
   return memory::detail::fit_rows(
       kWhat, rows, limit.bytes_of(device.runtime().capacity_bytes()),
       [&](std::int64_t size) -> memory::detail::Need {
-        const memory::Plan plan = program_of(size).plan;
+        const memory::Plan plan = detail::make_program(state(), fetches, with_rows(shapes, size),
+                                                       device.runtime(), {.what = kWhat})
+                                      .plan;
         return {plan.peak_bytes, plan.reserved_bytes};
       },
       all);

@@ -66,15 +66,10 @@ class GraphState::Extending : NoCopy {
 };
 
 GraphState::Reading::Reading(const GraphState& graph) noexcept : graph_(graph) {
-  int users = graph.users_.load(std::memory_order_relaxed);
-  while (true) {
-    if (users < 0) {
+  int users = 0;
+  while (!graph.users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire))
+    for (; users < 0; users = graph.users_.load(std::memory_order_relaxed))
       std::this_thread::yield();
-      users = graph.users_.load(std::memory_order_relaxed);
-    } else if (graph.users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire)) {
-      return;
-    }
-  }
 }
 
 Ref<Node> GraphState::new_node(const OpDef& op, const Attributes& attributes, CallSite site) const {

@@ -1,6 +1,5 @@
 #include "ebb/graph/session.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "ebb/core/base/error.h"

@@ -49,12 +49,11 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
     source->variables.require_value(other_index, "copy_from");
     values.push_back({index, {}, other_index});
   });
-  for (const Source& value : values) {
+  for (const Source& value : values)
     if (source)
       variables.write(value.index, source->variables, value.variable);
     else
       variables.write(value.index, value.tensor);
-  }
 }
 
 void Session::copy_from(const Parameters& from, const Parameters& to, CallSite site) {

@@ -12,11 +12,6 @@ void declare_scaling(const Parameters& parameters, const Shape& shape, Tensor& s
   shift = parameters.declare("shift", shape, initializers::zeros());
 }
 
-void require_sizes(const char* layer, const Shape& sizes) {
-  require_size(layer, "the number of axes", sizes.rank());
-  for (const std::int64_t size : sizes.dims()) require_size(layer, "a size", size);
-}
-
 }  // namespace
 
 template <bool kHasShift>
@@ -24,7 +19,9 @@ LastAxesNorm<kHasShift>::LastAxesNorm(const Parameters& parameters, const Shape&
                                       double epsilon, CallSite site)
     : options_{.axes = sizes.rank(), .epsilon = epsilon} {
   const ebb::detail::Declaring at(parameters, site);
-  require_sizes(kHasShift ? "layer_norm" : "rms_norm", sizes);
+  const char* const layer = kHasShift ? "layer_norm" : "rms_norm";
+  require_size(layer, "the number of axes", sizes.rank());
+  for (const std::int64_t size : sizes.dims()) require_size(layer, "a size", size);
   scale_ = parameters.declare("scale", sizes, initializers::constant(1));
   if (kHasShift) shift_ = parameters.declare("shift", sizes, initializers::zeros());
 }

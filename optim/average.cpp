@@ -17,11 +17,6 @@ using ebb::detail::LaunchRow;
 
 namespace {
 
-// Averaging is not recorded for gradients.
-ebb::detail::TapeModeScope no_history() noexcept {
-  return ebb::detail::TapeModeScope(ebb::detail::without_history());
-}
-
 // The count, as a value that exists only after all `updates` have happened.
 Tensor after(const Tensor& count, std::span<const Tensor> updates) {
   return count.is_symbolic() ? with_all_updates(count, updates) : count;
@@ -47,7 +42,7 @@ MovingAverage::MovingAverage(const Parameters& parameters, const AverageOptions&
 
 Tensor MovingAverage::update(CallSite site) const {
   const ebb::detail::CallScope at(site);
-  const auto untracked = no_history();
+  const ebb::detail::TapeModeScope untracked(ebb::detail::without_history());
   const Tensor decay = LearningRate(options_.decay).after(updates_);
   const std::vector<Tensor> updates = commit([&] {
     std::vector<Tensor> all = {ebb::detail::increment(updates_, 1)};
@@ -65,7 +60,7 @@ Tensor MovingAverage::swap(CallSite site) const {
   if (is_half(parameters_.dtype()))
     refuse("swap", std::string("would round the averages to ") + name(parameters_.dtype()) +
                        "; copy_to() the parameters of a second model");
-  const auto untracked = no_history();
+  const ebb::detail::TapeModeScope untracked(ebb::detail::without_history());
   const Tensor ready = ebb::detail::at_least(updates_, 1);
   Tensors before;  // all memory first
   for (const Pair& pair : pairs_) before.push_back(copy(pair.parameter));
@@ -82,7 +77,7 @@ Tensor MovingAverage::swap(CallSite site) const {
 
 Tensor MovingAverage::copy_to(const Parameters& other, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  const auto untracked = no_history();
+  const ebb::detail::TapeModeScope untracked(ebb::detail::without_history());
   Tensors targets, values;
   for (const Pair& pair : pairs_) {
     targets.push_back(other[NameAt(pair.name, site)]);

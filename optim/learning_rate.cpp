@@ -36,9 +36,8 @@ void require_at_least(const char* name, const char* option, std::int64_t value,
 }
 
 // A schedule that ends after options.steps steps.
-template <class Options>
 LearningRate ending(const char* name, ScheduleAttributes::Kind kind, double peak, double shape,
-                    const Options& options, CallSite site) {
+                    const DecayOptions& options, CallSite site) {
   const ebb::detail::CallSiteScope at(site);
   require_positive(name, "power", shape);
   require_not_negative(name, "peak", peak);

@@ -3,7 +3,6 @@
 #include <cuda.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>

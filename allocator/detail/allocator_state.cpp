@@ -7,11 +7,10 @@ namespace ebb::memory::detail {
 AllocatorState::AllocatorState(std::unique_ptr<MemorySource> memory_source, Profile device_profile)
     : source(std::move(memory_source)), profile(std::move(device_profile)) {
   profile.check();
-  if (profile.page_bytes % source->page_bytes() != 0) {
+  if (profile.page_bytes % source->page_bytes() != 0)
     throw Error("profile " + profile.name + ": page_bytes is " +
                 std::to_string(profile.page_bytes) + ", no multiple of the source's " +
                 std::to_string(source->page_bytes()));
-  }
 }
 
 // Memory that the device did not take back is left to the device.
@@ -40,27 +39,24 @@ bool AllocatorState::admit(std::size_t bytes, PoolState* pool, Refusal& refusal)
 }
 
 void AllocatorState::charge(std::size_t bytes, PoolState* pool) noexcept {
-  if (pool) {
-    pool->ledger.reserve(bytes);
-    reserved_by_pools += bytes;
-  }
   ledger.reserve(bytes);
+  if (!pool) return;
+  pool->ledger.reserve(bytes);
+  reserved_by_pools += bytes;
 }
 
 void AllocatorState::discharge(std::size_t bytes, PoolState* pool) noexcept {
-  if (pool) {
-    pool->ledger.give_back(bytes);
-    reserved_by_pools -= bytes;
-  }
   ledger.give_back(bytes);
+  if (!pool) return;
+  pool->ledger.give_back(bytes);
+  reserved_by_pools -= bytes;
 }
 
 void AllocatorState::refund(std::size_t bytes, PoolState* pool) noexcept {
-  if (pool) {
-    pool->ledger.unreserve(bytes);
-    reserved_by_pools -= bytes;
-  }
   ledger.unreserve(bytes);
+  if (!pool) return;
+  pool->ledger.unreserve(bytes);
+  reserved_by_pools -= bytes;
 }
 
 void AllocatorState::record(EventKind kind, const Holding& holding) noexcept {
@@ -72,8 +68,7 @@ void AllocatorState::record(EventKind kind, const void* base, std::size_t bytes)
 }
 
 bool AllocatorState::fails_now() noexcept {
-  if (!fail_after) return false;
-  if ((*fail_after)-- > 0) return false;
+  if (!fail_after || (*fail_after)-- > 0) return false;
   fail_after.reset();
   set_special();
   return true;

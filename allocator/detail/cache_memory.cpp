@@ -69,7 +69,7 @@ bool AllocatorState::adopt_addresses(std::size_t bytes) {
   if (!base) return false;
   try {
     const Guard guard(lock);
-    heap.adopt_addresses(base, range, bytes);
+    heap.add_segment(base, range, bytes, false);
   } catch (...) {
     source->unreserve(base, range);
     throw;
@@ -89,7 +89,7 @@ BlockNode* AllocatorState::map_segment(const Request& request, Refusal& refusal)
     const Guard guard(lock);
     if (base) {
       try {
-        heap.adopt(base, segment_bytes, bytes);
+        heap.add_segment(base, segment_bytes, bytes, true);
         record(EventKind::map, base, segment_bytes);
         return serve(heap.take(bytes), request);
       } catch (...) {
@@ -144,13 +144,10 @@ bool AllocatorState::preallocate(std::size_t bytes, Refusal& refusal) {
 void AllocatorState::refill_preallocated() noexcept {
   if (preallocated == 0) return;
   const std::size_t target = preallocated;
-  std::size_t most = 0;
-  {
-    const Guard guard(lock);
-    const std::size_t pools_have = ledger.reserved() - cache_reserved();
-    most = std::min(limit, source->capacity_bytes());
-    most = profile.whole_pages(most - std::min(most, pools_have));
-  }
+  const std::size_t most = locked(lock, [&] {
+    const std::size_t all = std::min(limit, source->capacity_bytes());
+    return profile.whole_pages(all - std::min(all, reserved_by_pools));
+  });
   try {
     Refusal ignored;
     preallocate(std::min(target, most), ignored);

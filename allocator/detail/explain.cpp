@@ -174,11 +174,7 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
 }
 
 void AllocatorState::announce(const OutOfMemory& refused) noexcept {
-  std::shared_ptr<EventLog> log;
-  {
-    const Guard guard(lock);
-    log = recorder;
-  }
+  const std::shared_ptr<EventLog> log = locked(lock, [&] { return recorder; });
   try {
     const Request& request = refused.facts().request;
     const char* by = request.tag.operator_name;
@@ -208,12 +204,7 @@ Stats AllocatorState::with_device(Stats stats) const noexcept {
 }
 
 Stats AllocatorState::stats(PoolState* pool) noexcept {
-  Stats stats;
-  {
-    const Guard guard(lock);
-    stats = counted(pool);
-  }
-  return with_device(stats);
+  return with_device(locked(lock, [&] { return counted(pool); }));
 }
 
 namespace {

@@ -13,9 +13,8 @@ bool precedes(const BlockNode* a, const BlockNode* b) noexcept {
 
 void treap_insert(BlockNode*& root, BlockNode* node) noexcept {
   BlockNode** at = &root;
-  while (*at && (*at)->priority >= node->priority) {
+  while (*at && (*at)->priority >= node->priority)
     at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
-  }
   BlockNode* rest = *at;  // split below the node into smaller and larger nodes
   *at = node;
   BlockNode** left = &node->left;

@@ -17,11 +17,6 @@ std::size_t free_bytes_of(const BlockNode* node) noexcept {
   return node && node->is_free() ? node->bytes() : 0;
 }
 
-// Key of a hole: the bytes of its row.
-std::size_t row_bytes_of(const BlockNode& hole) noexcept {
-  return free_bytes_of(hole.before) + hole.bytes() + free_bytes_of(hole.after);
-}
-
 bool depends_on_neighbours(const BlockNode& node) noexcept {
   return !node.has_memory && node.bytes() < kVastBytes;
 }
@@ -94,7 +89,7 @@ inline void Heap::tell(BlockNode* neighbour) noexcept {
 void Heap::index_holes() noexcept {
   while (BlockNode* hole = aside_) {
     erase(hole);
-    hole->key = row_bytes_of(*hole);
+    hole->key = free_bytes_of(hole->before) + hole->bytes() + free_bytes_of(hole->after);
     hole_index(*hole).insert(hole);
   }
 }

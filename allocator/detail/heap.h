@@ -63,12 +63,7 @@ class Heap : NoCopy {
   BlockNode* take_empty();
 
   /// Adds a segment for requests of the size class of `bytes`: addresses only, or with free memory.
-  void adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes) {
-    add_segment(base, segment_bytes, bytes, false);
-  }
-  void adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
-    add_segment(base, segment_bytes, bytes, true);
-  }
+  void add_segment(void* base, std::size_t segment_bytes, std::size_t bytes, bool has_memory);
   /// Drops a segment that is one idle node; the caller owns its range again.
   void drop(Segments::iterator segment) noexcept;
 
@@ -145,7 +140,6 @@ class Heap : NoCopy {
   bool is_small(std::size_t bytes) const noexcept { return bytes <= profile_.small_request; }
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
   std::size_t bytes_in_pages(const BlockNode& free) const noexcept;
-  void add_segment(void* base, std::size_t segment_bytes, std::size_t bytes, bool has_memory);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
   BlockNode* cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes);
   std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;

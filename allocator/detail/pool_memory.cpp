@@ -100,17 +100,12 @@ bool AllocatorState::commit_pages(PoolState& pool, Holding& holding, std::size_t
   const std::size_t cushion = pool.cushion.pages;
   Refusal ignored;
   if (cushion > 0) set_cushion(pool, cushion - std::min(cushion, more), ignored);
-  bool is_admitted = false;
-  {
-    const Guard guard(lock);
-    if (cushion - pool.cushion.pages >= more) {  // reserved already, so limits do not matter
-      charge(more, &pool);
-      refusal = {.reserve_bytes = more};
-      is_admitted = true;
-    } else {
-      is_admitted = admit(more, &pool, refusal);
-    }
-  }
+  const bool is_admitted = locked(lock, [&] {
+    if (cushion - pool.cushion.pages < more) return admit(more, &pool, refusal);
+    charge(more, &pool);  // reserved already, so limits do not matter
+    refusal = {.reserve_bytes = more};
+    return true;
+  });
   if (is_admitted) {
     bool is_committed = false;
     if (holding.addresses > 0) {
@@ -151,10 +146,7 @@ bool AllocatorState::set_cushion(PoolState& pool, std::size_t pages, Refusal& re
     resize();
   } else if (pages > cushion.pages) {
     const std::size_t more = pages - cushion.pages;
-    {
-      const Guard guard(lock);
-      if (!admit(more, &pool, refusal)) return false;
-    }
+    if (!locked(lock, [&] { return admit(more, &pool, refusal); })) return false;
     const bool is_committed = source->commit(cushion.base + cushion.pages, more);
     const Guard guard(lock);
     if (!is_committed) {
@@ -255,12 +247,8 @@ std::size_t AllocatorState::take_resting(std::size_t bytes, PoolState* only_of) 
 std::size_t AllocatorState::take_refused(std::size_t bytes, PoolState* only_of) noexcept {
   std::size_t taken = 0;
   for (std::size_t at = 0; refused_by_device > 0 && taken < bytes; ++at) {
-    PoolState* of = nullptr;
-    {
-      const Guard guard(lock);
-      if (at == pools.size()) break;
-      of = pools[at];
-    }
+    PoolState* const of = locked(lock, [&] { return at < pools.size() ? pools[at] : nullptr; });
+    if (!of) break;
     if (only_of && of != only_of) continue;
     for (auto each = of->holdings.begin(); each != of->holdings.end() && taken < bytes;) {
       Holding& holding = each->second;

@@ -18,14 +18,11 @@
 
 namespace ebb {
 
-using detail::Ref;
-
 namespace {
 
-const Tensor& concrete(const Tensor& tensor, const char* what) {
+void require_concrete(const Tensor& tensor, const char* what) {
   if (!tensor.defined() || !tensor.impl()->storage)
     detail::refuse(what, "takes a concrete tensor, not " + tensor.to_string());
-  return tensor;
 }
 
 Node* leaf_of(const Tensor& tensor) {
@@ -62,66 +59,12 @@ bool reaches_source(const Tensor& output) {
   });
 }
 
-}  // namespace
-
-Tensor Tensor::with_grad(CallSite site) const {
-  const detail::CallSiteScope at(site);
-  detail::Trace* const trace = detail::tape_mode().trace;
-  if (!trace || !defined()) concrete(*this, "with_grad");
-  if (!is_floating(dtype()))
-    detail::refuse("with_grad",
-                   "a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
-  if (trace) {
-    const Tensor leaf = trace->symbolic(*this, "with_grad", site).detach(site);
-    trace->add_leaf(leaf, false);
-    return leaf;
-  }
-  return detail::make_leaf(*this);
-}
-
-Tensor detail::make_leaf(const Tensor& concrete) {
-  const TensorImpl& of = *concrete.impl();
-  Tensor leaf = make_concrete(of.spec, of.storage, of.offset);
-  const CallSite site = CallSite().in(of.storage->layer());
-  auto node = make_ref<Node>(leaf_op, Attributes(), site, TapeRecord::next_number());
-  node->outputs.push_back(of.spec);
-  node->make_extra().device = of.storage->device();
-  leaf.impl()->tie(std::move(node), 0);
-  leaf.impl()->is_leaf = true;
-  return leaf;
-}
-
-namespace {
 Tensor detached(const Input& x, CallSite site) {
   const detail::CallSiteScope at(site);
   if (!x.tensor->defined() || detail::is_shape_only(*x.tensor->impl()))
-    concrete(*x.tensor, "detach");
+    require_concrete(*x.tensor, "detach");
   return apply_one(detach_op, {x}, {}, site);
 }
-}  // namespace
-
-Tensor Tensor::detach(CallSite site) const& { return detached(*this, site); }
-Tensor Tensor::detach(CallSite site) && { return detached(std::move(*this), site); }
-
-bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }
-
-const Tensor& Tensor::grad() const {
-  static const Tensor none;
-  if (detail::Trace* const trace = detail::tape_mode().trace) return trace->gradient(*this);
-  const Node* leaf = leaf_of(*this);
-  return leaf ? leaf->extra->tensor : none;
-}
-
-void Tensor::zero_grad() const {
-  if (detail::Trace* const trace = detail::tape_mode().trace)
-    return trace->set_gradient(*this, Tensor());
-  Node* leaf = leaf_of(*this);
-  if (!leaf) return;
-  leaf->extra->tensor = Tensor();
-  leaf->extra->partial = false;
-}
-
-namespace {
 
 constexpr const char* kNoHistory =
     "this tensor has no history: nothing below it was made with_grad(), or it was computed under "
@@ -170,7 +113,62 @@ void backward_traced(detail::Trace& trace, const Tensor& loss, const BackwardOpt
   }
 }
 
+// In both modes a result of gradients() is a constant to further ones unless told otherwise.
+[[noreturn]] void refuse_without_history(const char* what) {
+  detail::refuse(what,
+                 "the output has no history: it depends on nothing that has one, was computed "
+                 "under NoGrad, or of a gradient made without {.create_graph = true}");
+}
+
 }  // namespace
+
+Tensor Tensor::with_grad(CallSite site) const {
+  const detail::CallSiteScope at(site);
+  detail::Trace* const trace = detail::tape_mode().trace;
+  if (!trace || !defined()) require_concrete(*this, "with_grad");
+  if (!is_floating(dtype()))
+    detail::refuse("with_grad",
+                   "a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
+  if (trace) {
+    const Tensor leaf = trace->symbolic(*this, "with_grad", site).detach(site);
+    trace->add_leaf(leaf, false);
+    return leaf;
+  }
+  return detail::make_leaf(*this);
+}
+
+Tensor detail::make_leaf(const Tensor& concrete) {
+  const TensorImpl& of = *concrete.impl();
+  Tensor leaf = make_concrete(of.spec, of.storage, of.offset);
+  const CallSite site = CallSite().in(of.storage->layer());
+  auto node = make_ref<Node>(leaf_op, Attributes(), site, TapeRecord::next_number());
+  node->outputs.push_back(of.spec);
+  node->make_extra().device = of.storage->device();
+  leaf.impl()->tie(std::move(node), 0);
+  leaf.impl()->is_leaf = true;
+  return leaf;
+}
+
+Tensor Tensor::detach(CallSite site) const& { return detached(*this, site); }
+Tensor Tensor::detach(CallSite site) && { return detached(std::move(*this), site); }
+
+bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }
+
+const Tensor& Tensor::grad() const {
+  static const Tensor none;
+  if (detail::Trace* const trace = detail::tape_mode().trace) return trace->gradient(*this);
+  const Node* leaf = leaf_of(*this);
+  return leaf ? leaf->extra->tensor : none;
+}
+
+void Tensor::zero_grad() const {
+  if (detail::Trace* const trace = detail::tape_mode().trace)
+    return trace->set_gradient(*this, Tensor());
+  Node* leaf = leaf_of(*this);
+  if (!leaf) return;
+  leaf->extra->tensor = Tensor();
+  leaf->extra->partial = false;
+}
 
 void Tensor::backward(BackwardOptions options, CallSite site) const {
   const detail::CallScope at(site);
@@ -179,7 +177,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
   if (is_symbolic())
     detail::refuse("backward",
                    "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()");
-  concrete(*this, "backward");
+  require_concrete(*this, "backward");
   if (!impl_->node) detail::refuse("backward", impl_->lost_history ? kFromCompiled : kNoHistory);
   const Tensor self = *this;  // a watch call may drop this handle
   const Tensor dy = one_like(self, "backward", site);
@@ -187,15 +185,6 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
       {&self, 1}, {&dy, 1},
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
 }
-
-namespace {
-// In both modes a result of gradients() is a constant to further ones unless told otherwise.
-[[noreturn]] void refuse_without_history(const char* what) {
-  detail::refuse(what,
-                 "the output has no history: it depends on nothing that has one, was computed "
-                 "under NoGrad, or of a gradient made without {.create_graph = true}");
-}
-}  // namespace
 
 Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors& with_respect_to,
                               const BackwardOptions& options) {

@@ -10,7 +10,6 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/lineage.h"
@@ -116,8 +115,12 @@ class Reverse {
         const Sources sources = sources_of(*node);
         for (std::size_t i = 0; i < sources.size(); ++i) {
           visit(sources[i].producer);
-          if (clones_ && (!sources[i].producer || updates_constant(node->inputs[i])))
-            visit_all_of(node->inputs[i], visit);
+          const Node::Source& input = node->inputs[i];
+          if (!clones_ || (sources[i].producer && !updates_constant(input))) continue;
+          // All that it may come from: its producer, and all updates of its memory.
+          visit(input.producer);
+          for (Node* update : updates_of(root_of(input)).first(input.version))
+            visit(Ref<Node>(update));
         }
       }
       order_.push_back(std::move(node));
@@ -143,14 +146,6 @@ class Reverse {
         ++below.consumers;
       }
     }
-  }
-
-  // Visits everything an input without a history may come from: its producer, and all updates of
-  // its memory.
-  template <class Visit>
-  static void visit_all_of(const Node::Source& source, const Visit& visit) {
-    visit(source.producer);
-    for (Node* update : updates_of(root_of(source)).first(source.version)) visit(Ref<Node>(update));
   }
 
   // Whether the source reads a captured constant that the graph has updated.
@@ -322,12 +317,11 @@ class Reverse {
 
   // After a failure: gradients that this pass made go, gradients that it added to are marked.
   void undo_leaves() noexcept {
-    for (const Settled& settled : settled_) {
-      if (settled.made)
-        settled.leaf->extra->tensor = Tensor();
+    for (const auto& [leaf, made] : settled_)
+      if (made)
+        leaf->extra->tensor = Tensor();
       else
-        settled.leaf->extra->partial = true;
-    }
+        leaf->extra->partial = true;
   }
 
   // Adds the gradient that has arrived to the leaf's. The first becomes the leaf's itself, unless

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
@@ -97,7 +96,12 @@ class Builder {
       detail::refuse_file(file + ": has no column but " +
                           (options.label.empty() ? "targets" : "the label"));
     for (const Names* names : {&options.codes, &options.one_hot})
-      for (const std::string& name : *names) check_is_used(name);
+      for (const std::string& name : *names) {
+        reader_.column(name);  // throws if there is none
+        if (!codes_.contains(name))
+          detail::refuse("DataSet", "a column of codes or one_hot is neither input nor target: '" +
+                                        name + "'");
+      }
     for (const std::string& name : options.one_hot)
       if (has(target_names_, name))
         detail::refuse("DataSet", "a target has codes and is not one_hot: '" + name + "'");
@@ -140,13 +144,6 @@ class Builder {
         &codes_.try_emplace(name, known == options_.categories.end() ? nullptr : &known->second)
              .first->second;
     return column;
-  }
-
-  void check_is_used(const std::string& name) const {
-    reader_.column(name);
-    if (!codes_.contains(name))
-      detail::refuse("DataSet",
-                     "a column of codes or one_hot is neither input nor target: '" + name + "'");
   }
 
   bool is_missing(const Column& column) const {

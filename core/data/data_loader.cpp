@@ -15,8 +15,8 @@ namespace detail {
 // Position of a loader, with the properties that a loader that takes it up must share.
 struct LoaderPosition {
   std::uint64_t pass = 0;
-  std::int64_t position = 0;  // in the pass, in batches
-  std::optional<Seed> shuffle;
+  std::int64_t position = 0;    // in the pass, in batches
+  std::optional<Seed> shuffle;  // permutation() derives a key of its own purpose from it
   std::int64_t samples = 0;
   std::int64_t batch = 0;
   bool drop_last = false;
@@ -65,10 +65,22 @@ struct LoaderPosition {
 namespace {
 constexpr const char* kLoader = "DataLoader";
 
-// The seed of the shuffles, or nothing for samples in order. permutation() derives a key of its own
-// purpose from it.
-std::optional<Seed> seed_of(const Shuffle& shuffle) {
-  return shuffle.draws() ? Seed{detail::next_key()} : shuffle.seed();
+void check_options(std::int64_t samples, const DataLoaderOptions& options) {
+  if (options.batch < 1)
+    detail::refuse(kLoader, "batch must be at least 1, not " + std::to_string(options.batch));
+  if (options.ahead < 0)
+    detail::refuse(kLoader, "ahead must be at least 0, not " + std::to_string(options.ahead));
+  if (samples < 1) detail::refuse(kLoader, "the data set is empty");
+}
+
+void check_reader(const SampleReader& reader) {
+  if (reader.fields.empty() || !reader.read)
+    detail::refuse(kLoader, "a reader has at least one field and a function that reads them");
+  for (const Spec& field : reader.fields)
+    if (field.shape.is_open() || !field.shape.is_countable() || field.shape.rank() == kMaxRank)
+      detail::refuse<ShapeError>(kLoader, "a sample's field has a shape of less than " +
+                                              std::to_string(kMaxRank) + " known dimensions, not " +
+                                              field.to_string());
 }
 }  // namespace
 
@@ -76,7 +88,7 @@ struct DataLoader::State {
   State(detail::Samples samples, const DataLoaderOptions& chosen, CallSite site)
       : data(std::move(samples)),
         options(chosen),
-        here{.shuffle = seed_of(options.shuffle),
+        here{.shuffle = chosen.shuffle.draws() ? Seed{detail::next_key()} : chosen.shuffle.seed(),
              .samples = data.size(),
              .batch = options.batch,
              .drop_last = options.drop_last},
@@ -116,28 +128,6 @@ struct DataLoader::Iterator::Pass {
   const std::shared_ptr<State> state;
   detail::LoaderPass batches;
 };
-
-namespace {
-
-void check_options(std::int64_t samples, const DataLoaderOptions& options) {
-  if (options.batch < 1)
-    detail::refuse(kLoader, "batch must be at least 1, not " + std::to_string(options.batch));
-  if (options.ahead < 0)
-    detail::refuse(kLoader, "ahead must be at least 0, not " + std::to_string(options.ahead));
-  if (samples < 1) detail::refuse(kLoader, "the data set is empty");
-}
-
-void check_reader(const SampleReader& reader) {
-  if (reader.fields.empty() || !reader.read)
-    detail::refuse(kLoader, "a reader has at least one field and a function that reads them");
-  for (const Spec& field : reader.fields)
-    if (field.shape.is_open() || !field.shape.is_countable() || field.shape.rank() == kMaxRank)
-      detail::refuse<ShapeError>(kLoader, "a sample's field has a shape of less than " +
-                                              std::to_string(kMaxRank) + " known dimensions, not " +
-                                              field.to_string());
-}
-
-}  // namespace
 
 DataLoader::DataLoader(DataSet data, const DataLoaderOptions& options, CallSite site) {
   const detail::CallScope call(site);

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "ebb/core/data/loader_pass.h"
 
@@ -59,51 +58,34 @@ Batch BatchMemory::batch_in(const Slot& slot, std::int64_t rows) const {
   return batch;
 }
 
-struct Background::Shared {
-  static constexpr std::uint64_t kOver = ~std::uint64_t{0};
-
-  void run() {
-    for (std::uint64_t number = 0;; ++number) {
-      std::uint64_t now = asked;
-      for (; now <= number; now = asked) asked.wait(now);
-      if (now == kOver) return;
-      work(number);
-      done = number + 1;
-      done.notify_one();
-    }
-  }
-
-  const std::function<void(std::uint64_t)> work;
-  std::atomic<std::uint64_t> asked = 0;  // pieces; kOver: there are no more
-  std::atomic<std::uint64_t> done = 0;
-};
-
 Background::Background(std::function<void(std::uint64_t)> work)
-    : process_(::getpid()),
-      shared_(new Shared{std::move(work)}),
-      thread_([shared = shared_.get()] { shared->run(); }) {}
+    : process_(::getpid()), work_(std::move(work)), thread_([this] { run(); }) {}
 
 Background::~Background() {
-  if (is_forked()) {
-    // The thread does not exist in this process: abandon it and all that it refers to.
-    thread_.detach();
-    static_cast<void>(shared_.release());
-    return;
+  asked_ = kOver;
+  asked_.notify_one();
+  is_forked() ? thread_.detach() : thread_.join();  // a forked process has no such thread
+}
+
+void Background::run() {
+  for (std::uint64_t number = 0;; ++number) {
+    std::uint64_t now = asked_;
+    for (; now <= number; now = asked_) asked_.wait(now);
+    if (now == kOver) return;
+    work_(number);
+    done_ = number + 1;
+    done_.notify_one();
   }
-  shared_->asked = Shared::kOver;
-  shared_->asked.notify_one();
-  thread_.join();
 }
 
 void Background::ask() {
-  ++shared_->asked;
-  shared_->asked.notify_one();
+  ++asked_;
+  asked_.notify_one();
 }
 
 bool Background::wait(std::uint64_t number) const {
   if (is_forked()) return false;
-  for (std::uint64_t now = shared_->done; now <= number; now = shared_->done)
-    shared_->done.wait(now);
+  for (std::uint64_t now = done_; now <= number; now = done_) done_.wait(now);
   return true;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <utility>
 
 namespace ebb::detail {
 
@@ -74,7 +73,9 @@ Batch LoaderPass::take(std::int64_t position) {
     batch = memory_.take(rows_at(position));
     fill_here(batch, position);
   }
-  ask_from(position + 1);
+  next_position_ = std::max(next_position_, position + 1);
+  while (end_ - first_ < lanes_.size() && next_position_ < batches_ && ask_for(next_position_))
+    ++next_position_;
   return batch;
 }
 
@@ -95,12 +96,6 @@ Batch LoaderPass::take_first() {
   // which this one need not wait for.
   use_on(made.batch, options_.device.runtime().stream());
   return made.batch;
-}
-
-void LoaderPass::ask_from(std::int64_t position) {
-  next_position_ = std::max(next_position_, position);
-  while (end_ - first_ < lanes_.size() && next_position_ < batches_ && ask_for(next_position_))
-    ++next_position_;
 }
 
 // Asks for a batch ahead only if a slot is free: it must not allocate. Otherwise the batch is made
@@ -148,22 +143,18 @@ void LoaderPass::fill_ahead(Lane& lane) const noexcept {
     if (lane.staged) lane.staged->wait();  // for the previous batch of this lane
     std::size_t at = 0, offset = 0;
     for_fields(lane.made.batch, [&](const Tensor& field) {
-      copy_ahead(lane, offset, at++, field);
+      void* const to = lane.staged ? lane.staged->data() + offset : detail::data(field);
+      samples_.gather(at++, samples_at(lane.made.position), to);
+      if (lane.staged) {
+        const Storage& storage = *field.impl()->storage;
+        lane.staged->copy_in(storage.data(), offset, field.bytes());
+        storage.used_on(lane.stream.get());
+      }
       offset += behind(field.bytes());
     });
   } catch (...) {
     lane.made.failure = std::current_exception();
   }
-}
-
-void LoaderPass::copy_ahead(const Lane& lane, std::size_t offset, std::size_t field,
-                            const Tensor& batch) const {
-  const std::span<const std::int64_t> rows = samples_at(lane.made.position);
-  if (!lane.staged) return samples_.gather(field, rows, detail::data(batch));
-  samples_.gather(field, rows, lane.staged->data() + offset);
-  const Storage& storage = *batch.impl()->storage;
-  lane.staged->copy_in(storage.data(), offset, batch.bytes());
-  storage.used_on(lane.stream.get());
 }
 
 }  // namespace ebb::detail

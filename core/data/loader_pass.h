@@ -1,5 +1,6 @@
 // Passes of a loader, and what they are made of.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -103,11 +104,15 @@ class Background {
   bool wait(std::uint64_t number) const;
 
  private:
-  struct Shared;
+  static constexpr std::uint64_t kOver = ~std::uint64_t{0};
+
+  void run();
   bool is_forked() const noexcept;
 
   const int process_;
-  std::unique_ptr<Shared> shared_;
+  const std::function<void(std::uint64_t)> work_;
+  std::atomic<std::uint64_t> asked_ = 0;  // pieces; kOver: there are no more
+  std::atomic<std::uint64_t> done_ = 0;
   std::thread thread_;
 };
 
@@ -145,13 +150,10 @@ class LoaderPass {
 
   Made finish_first(bool& is_filled);
   Batch take_first();
-  void ask_from(std::int64_t position);
   bool ask_for(std::int64_t position);
   bool has_thread();  // starts it if needed
   void fill_here(const Batch& batch, std::int64_t position) const;
   void fill_ahead(Lane& lane) const noexcept;
-  void copy_ahead(const Lane& lane, std::size_t offset, std::size_t field,
-                  const Tensor& batch) const;
 
   const Samples& samples_;
   const DataLoaderOptions& options_;

@@ -138,9 +138,8 @@ Tensor confusion_matrix(const Tensor& scores, const Tensor& labels, CallSite sit
   const detail::CallSiteScope at(site);
   const Classes classes(scores, labels, "confusion_matrix");
   std::vector<std::int64_t> counts(classes.count * classes.count, 0);
-  for (std::size_t i = 0; i < classes.labels.size(); ++i) {
+  for (std::size_t i = 0; i < classes.labels.size(); ++i)
     ++counts[classes.label(i) * classes.count + best_of(classes, i)];
-  }
   return Tensor::from(counts, {scores.size(1), scores.size(1)});
 }
 

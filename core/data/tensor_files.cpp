@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/data/host_values.h"
 #include "ebb/core/device/simulation.h"
 #include "ebb/core/files/npy.h"

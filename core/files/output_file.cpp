@@ -82,6 +82,12 @@ void write_all(int descriptor, const std::string& name, const void* from, std::s
 
 }  // namespace
 
+std::string little_endian(std::uint64_t number, std::size_t bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i);
+  return text;
+}
+
 OutputFile::OutputFile(std::string name) : name_(std::move(name)), target_(behind_links(name_)) {
   require_replaceable(name_);
   do {

@@ -7,6 +7,9 @@
 
 namespace ebb::detail {
 
+// The lowest bytes of a number, the last one first.
+std::string little_endian(std::uint64_t number, std::size_t bytes);
+
 // A file that appears as a whole or not at all. It is written under another name in the same
 // folder, then synced and renamed. On any failure before commit() returns, the old file stays as it
 // was and the new one is removed. If `name` is a link, the file it leads to is replaced.

@@ -1,10 +1,8 @@
 #include "ebb/core/files/safetensors.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
 #include <unordered_set>
 
 #include "ebb/core/base/error.h"
@@ -303,10 +301,7 @@ std::string make_header(std::span<const View> tensors, std::span<const std::uint
     throw Error("[safetensors] names and metadata of " + std::to_string(text.size()) +
                 " bytes are more than a header holds");
 
-  std::string length(kLengthBytes, '\0');
-  for (std::size_t i = 0; i < kLengthBytes; ++i)
-    length[i] = static_cast<char>(text.size() >> (8 * i) & 0xff);
-  return length + text;
+  return detail::little_endian(text.size(), kLengthBytes) + text;
 }
 
 // A file that is yet to be written: its header, and its tensors in the order of their values.

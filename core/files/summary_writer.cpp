@@ -15,11 +15,13 @@
 #include "ebb/core/base/formatted.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/files/input_file.h"
+#include "ebb/core/files/output_file.h"
 
 namespace ebb {
 
 namespace {
 
+using detail::little_endian;
 using tensorboard::Event;
 
 double seconds_since_1970() {
@@ -35,12 +37,6 @@ std::uint32_t masked_crc(const std::string& text) {
   }
   crc = ~crc;
   return (crc >> 15 | crc << 17) + 0xA282EAD8U;
-}
-
-std::string little_endian(std::uint64_t number, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i);
-  return text;
 }
 
 // A TFRecord: the event between its length and its checksum.

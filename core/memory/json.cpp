@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/runtime.h"

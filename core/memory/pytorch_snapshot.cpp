@@ -12,6 +12,8 @@ namespace ebb::memory::detail {
 
 namespace {
 
+using ebb::detail::little_endian;
+
 // Writes Python values, with the opcodes of pickle's second protocol that PyTorch's page knows.
 class Pickle {
  public:
@@ -27,12 +29,12 @@ class Pickle {
   }
 
   void value(const std::integral auto& number) {
-    file_.text() += "\x8a\x08" + bytes(static_cast<std::uint64_t>(number), 8);
+    file_.text() += "\x8a\x08" + little_endian(static_cast<std::uint64_t>(number), 8);
   }
   void value(std::string_view text) {
     once("text " + std::string(text), [&] {
       const std::string valid = utf8(text);
-      file_.text() += 'X' + bytes(valid.size(), 4) + valid;
+      file_.text() += 'X' + little_endian(valid.size(), 4) + valid;
     });
   }
   void value(const std::invocable auto& write) { write(); }
@@ -43,9 +45,9 @@ class Pickle {
     const std::size_t name = place->second;
     if (is_new) {
       write();
-      file_.text() += 'r' + bytes(name, 4);
+      file_.text() += 'r' + little_endian(name, 4);
     } else {
-      file_.text() += name < 1 << 8 ? 'h' + bytes(name, 1) : 'j' + bytes(name, 4);
+      file_.text() += name < 1 << 8 ? 'h' + little_endian(name, 1) : 'j' + little_endian(name, 4);
     }
   }
 
@@ -55,12 +57,6 @@ class Pickle {
   }
 
  private:
-  static std::string bytes(std::uint64_t value, int count) {
-    std::string text;
-    for (int i = 0; i < count; ++i) text += static_cast<char>(value >> 8 * i);
-    return text;
-  }
-
   PieceFile file_;
   std::map<std::string, std::size_t> names_;
 };

@@ -1,6 +1,5 @@
 #include "ebb/core/parameters/checkpoint.h"
 
-#include <string_view>
 #include <vector>
 
 #include "ebb/core/base/error.h"

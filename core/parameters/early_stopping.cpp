@@ -70,12 +70,10 @@ EarlyStopping::Update EarlyStopping::update(double metric, const Parameters& par
   detail::require_any(parameters, kWhat);
   if (!values_.empty()) check_same(parameters, kWhat);
   if (is_better(metric)) {
-    for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
-      detail::require_whole(*impl.storage, kWhat, detail::entry());
-    });
     std::vector<Value> values;
     std::size_t count = 0;
     for_values(parameters, [&](const std::string& name, const detail::TensorImpl& impl) {
+      detail::require_whole(*impl.storage, kWhat, detail::entry());
       values.push_back({name, impl.spec});
       count += impl.spec.bytes();
     });

@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/kernels/random.h"
@@ -186,20 +185,12 @@ void draw(const Initializer& initializer, std::uint64_t key, const Shape& shape,
 void draw_initial_values(const Initializer& initializer, Seed seed, std::string_view name,
                          const Spec& spec, void* values) {
   const std::uint64_t key = key_of(seed, name);
-  if (spec.dtype == DType::f32) {
-    draw<float>(initializer, key, spec.shape, values);
-  } else if (spec.dtype == DType::f64) {
-    draw<double>(initializer, key, spec.shape, values);
-  } else if (spec.dtype == DType::f16) {
-    draw<Float16>(initializer, key, spec.shape, values);
-  } else if (spec.dtype == DType::bf16) {
-    draw<BFloat16>(initializer, key, spec.shape, values);
-  } else if (initializer.kind == Initializer::constant && initializer.a == 0) {
-    if (spec.bytes() > 0) std::memset(values, 0, spec.bytes());
-  } else {
-    refuse("initialize", "'" + std::string(name) + "' is " + spec.to_string() +
-                             ": only floating ones start at other values than zero");
-  }
+  with_type_of(spec.dtype, [&]<class T>(T) {
+    if constexpr (!std::is_integral_v<T>)
+      draw<T>(initializer, key, spec.shape, values);
+    else if (spec.bytes() > 0)  // the others start at zero
+      std::memset(values, 0, spec.bytes());
+  });
 }
 
 }  // namespace detail

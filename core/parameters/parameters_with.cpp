@@ -43,12 +43,11 @@ void Parameters::set_trainable(bool trainable, CallSite site) const {
       if (const auto still = set.lock()) still->frozen.swap(frozen);
     });
   }
-  for (const Entry& entry : entries()) {
+  for (const Entry& entry : entries())
     if (trainable)
       state_->frozen.erase(entry.name);
     else
       state_->frozen.insert(entry.name);
-  }
 }
 
 bool Parameters::is_trainable(const Entry& entry) const noexcept {

@@ -1,6 +1,5 @@
 #include "ebb/core/tensor/launch_row.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -17,6 +16,13 @@ bool sets_all(const OpDef& op, const TensorImpl& target) noexcept {
 namespace {
 const TensorImpl& impl_of(const Tensor& tensor) noexcept { return *tensor.impl(); }
 const TensorImpl& impl_of(const Input& input) noexcept { return *input.tensor->impl(); }
+
+// Makes room for `more` elements: adding them cannot fail then.
+template <class T>
+void make_room(std::vector<T>& in, std::size_t more) {
+  const std::size_t wanted = in.size() + more;
+  if (wanted > in.capacity()) in.reserve(2 * wanted);
+}
 }  // namespace
 
 template <class T>
@@ -35,21 +41,6 @@ void tear_updated(const OpDef& op, std::span<const T> inputs) noexcept {
 template void mark_updated(const OpDef&, Inputs) noexcept;
 template void tear_updated(const OpDef&, Inputs) noexcept;
 
-namespace {
-// Makes room for `more` elements: adding them cannot fail then.
-template <class T>
-void make_room(std::vector<T>& in, std::size_t more) {
-  const std::size_t wanted = in.size() + more;
-  if (wanted > in.capacity()) in.reserve(2 * wanted);
-}
-
-TapeMode mode_with(LaunchRow* row) noexcept {
-  TapeMode mode = tape_mode();
-  mode.row = row;
-  return mode;
-}
-}  // namespace
-
 LaunchRow::Kept* LaunchRow::spare() noexcept {
   thread_local constinit bool is_over = false;
   struct Spare {
@@ -60,7 +51,8 @@ LaunchRow::Kept* LaunchRow::spare() noexcept {
   return is_over ? nullptr : &spare.kept;
 }
 
-LaunchRow::LaunchRow(Kind kind) noexcept : kind_(kind), in_row_(mode_with(this)) {
+LaunchRow::LaunchRow(Kind kind) noexcept : kind_(kind) {
+  tape_mode().row = this;
   if (Kept* const kept = spare()) kept_ = std::move(*kept);
 }
 

@@ -7,12 +7,6 @@ namespace ebb::detail {
 using memory::Category;
 
 namespace {
-// The upper bits identify the thread, so that no other thread's serial lies between two of its own.
-std::uint64_t first_serial() noexcept {
-  static std::atomic<std::uint64_t> threads{0};
-  return threads.fetch_add(1, std::memory_order_relaxed) << 40;
-}
-
 // Memory of another library. As an input it keeps its category.
 struct Borrowed final : memory::Block {
   Borrowed(std::byte* data, std::size_t bytes, std::shared_ptr<void> from)
@@ -48,8 +42,10 @@ void Storage::give_back() const noexcept {
   delete static_cast<Borrowed*>(block_);
 }
 
+// The upper bits identify the thread, so that no other thread's serial lies between two of its own.
 std::uint64_t Storage::next_serial() noexcept {
-  thread_local std::uint64_t next = first_serial();
+  static std::atomic<std::uint64_t> threads{0};
+  thread_local std::uint64_t next = threads.fetch_add(1, std::memory_order_relaxed) << 40;
   return next++;
 }
 

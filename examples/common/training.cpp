@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
-#include <span>
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
@@ -188,10 +187,6 @@ class Updates {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // One training: the device it runs on and the output it shows.
 struct Run {
   const Problem& problem;
@@ -208,7 +203,7 @@ struct Run {
 // The calls in which the modes differ.
 struct Steps {
   std::function<Tensor(const Tensor& x, const Tensor& y)> train;  // a micro-batch to its loss
-  std::function<void()> flush;  // null if no micro-batches are left over
+  std::function<void()> flush = {};  // null if no micro-batches are left over
   std::function<Tensor(const Tensor& x)> predict;
   std::function<void(const std::string& file, const DataLoader& batches)> save;
   std::function<void(const std::string& file, DataLoader& batches)> load;
@@ -306,7 +301,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
                         (options.save.empty() ? "" : "; the run is in " + options.save));
     }
     if (steps.flush) steps.flush();
-    seconds += epoch.seconds = seconds_since(start);
+    seconds += epoch.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     run.mark("after an epoch");
     for (auto [x, y] : held_out) {
       const Tensor scores = steps.predict(x);
@@ -372,7 +367,6 @@ Training train_as_graph(const Run& run) {
   PreparedStep step = session.prepare(train, {x, y});
   PreparedStep predict = session.prepare(scores, {x});
   Steps steps{.train = [&](const Tensor& bx, const Tensor& by) { return step(bx, by); },
-              .flush = {},
               .predict = [&](const Tensor& bx) { return predict(bx); },
               .save = [&](const std::string& file,
                           const DataLoader& batches) { session.save(file, batches); },
@@ -401,7 +395,6 @@ Training train_eagerly(const Run& run) {
           [&](const Tensor& x, const Tensor& y) {
             return updates.minimize(problem.loss(scores_of(run, model, x), y), params, y);
           },
-      .flush = {},
       .predict =
           [&](const Tensor& x) {
             const NoGrad no_grad;

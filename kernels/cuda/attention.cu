@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kBlock)
       for_sums(shared.factors, results, [&](int i, int, A& result) { result *= shared.shrunk[i]; });
       a.template add_tile<false>(shared, v, key, of.keys, of.width, column, results);
     }
-    __syncthreads();
+    __syncthreads();  // needed even if there were no keys
     T* const y = a.y + (batch * of.length + query) * of.width + column;
     const auto rows =
                    static_cast<int>(of.length - query < kTileSide ? of.length - query : kTileSide),
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kBlock)
       a.lse[batch * of.length + query + row] =
           sum == A(0) ? -kLowest : shared.largest[row] + log(sum);
     }
-    __syncthreads();
+    __syncthreads();  // before the block's next tile
   }
 }
 

@@ -12,15 +12,6 @@
 namespace ebb::cuda {
 namespace {
 
-const Cudnn& library() noexcept { return *cudnn(); }
-bool done(cudnnStatus_t status) noexcept { return status == CUDNN_STATUS_SUCCESS; }
-
-cudnnDataType_t data_type(DType dtype) noexcept {
-  return dtype == DType::f16    ? CUDNN_DATA_HALF
-         : dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16
-                                : CUDNN_DATA_FLOAT;
-}
-
 // CUDNN_ATTR_ENGINEHEUR_DEVICEPROP and CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, since cuDNN 9.8.
 constexpr auto kHeuristicsDevice = static_cast<cudnnBackendAttributeName_t>(204);
 constexpr auto kPlanDevice = static_cast<cudnnBackendAttributeName_t>(407);
@@ -42,26 +33,26 @@ bool is_wanted(const cudnnBackendNumericalNote_t* notes, std::int64_t count,
 }  // namespace
 
 BackendDescriptor::BackendDescriptor(cudnnBackendDescriptorType_t type) noexcept
-    : is_good_(done(library().cudnnBackendCreateDescriptor(type, &handle_))) {
+    : is_good_(done(cudnn()->cudnnBackendCreateDescriptor(type, &handle_))) {
   if (!is_good_) handle_ = nullptr;
 }
 BackendDescriptor::~BackendDescriptor() {
-  if (handle_ != nullptr) static_cast<void>(library().cudnnBackendDestroyDescriptor(handle_));
+  if (handle_ != nullptr) static_cast<void>(cudnn()->cudnnBackendDestroyDescriptor(handle_));
 }
 void BackendDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                             std::int64_t count, const void* values) noexcept {
   is_good_ =
-      is_good_ && done(library().cudnnBackendSetAttribute(handle_, name, type, count, values));
+      is_good_ && done(cudnn()->cudnnBackendSetAttribute(handle_, name, type, count, values));
 }
 bool BackendDescriptor::finalize() noexcept {
-  return is_good_ = is_good_ && done(library().cudnnBackendFinalize(handle_));
+  return is_good_ = is_good_ && done(cudnn()->cudnnBackendFinalize(handle_));
 }
 std::int64_t BackendDescriptor::get(cudnnBackendAttributeName_t name,
                                     cudnnBackendAttributeType_t type, std::int64_t count,
                                     void* values) const noexcept {
   std::int64_t found = 0;
   if (!is_good_ ||
-      !done(library().cudnnBackendGetAttribute(handle_, name, type, count, &found, values)))
+      !done(cudnn()->cudnnBackendGetAttribute(handle_, name, type, count, &found, values)))
     return -1;
   return found;
 }
@@ -70,7 +61,7 @@ BackendDescriptor backend_tensor(std::int64_t id, DType dtype, const BackendDims
                                  BackendPlace place) noexcept {
   constexpr std::int64_t kOperandAlignment = 16;
   const BackendDims strides = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
-  const cudnnDataType_t type = data_type(dtype);
+  const cudnnDataType_t type = cudnn_type(dtype);
   const bool yes = true;
   BackendDescriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
@@ -168,7 +159,7 @@ cudnnStatus_t CudnnPlan::execute(cudnnHandle_t handle, std::span<const void* con
     pack_ = std::move(pack);
     std::ranges::copy(at, packed_);
   }
-  return library().cudnnBackendExecute(handle, plan_.get(), pack_.get());
+  return cudnn()->cudnnBackendExecute(handle, plan_.get(), pack_.get());
 }
 
 bool CudnnPlan::try_run(const KernelContext& context, std::span<const void* const> operands,
@@ -182,7 +173,7 @@ bool CudnnPlan::try_run(const KernelContext& context, std::span<const void* cons
   std::byte* const workspace = carver.take_bytes(workspace_bytes_, kCudnnAlignment);
   const cudnnStatus_t answer = execute(handle, operands, workspace);
   if (answer >= CUDNN_STATUS_NOT_SUPPORTED && answer < CUDNN_STATUS_INTERNAL_ERROR) return false;
-  status = answer == CUDNN_STATUS_SUCCESS ? Status() : Status::fail(what, static_cast<int>(answer));
+  status = done(answer) ? Status() : Status::fail(what, static_cast<int>(answer));
   return true;
 }
 

@@ -92,7 +92,6 @@ __global__ void __launch_bounds__(kThreads) scatter_kernel(Scatter<T, L> s) {
           k < behind ? static_cast<std::int64_t>(s.indices[k]) - first : std::int64_t{-1};
       const bool is_hit = row >= 0 && row < count;
       const unsigned hits = __ballot_sync(kWholeWarp, is_hit);
-      __syncthreads();  // the list may still be read
       if (lane == 0) counts[warp] = __popc(hits);
       __syncthreads();
       int position = __popc(hits & ((1u << lane) - 1)), total = 0;

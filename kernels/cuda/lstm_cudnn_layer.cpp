@@ -5,15 +5,6 @@
 namespace ebb::cuda {
 namespace {
 
-const Cudnn& library() noexcept { return *cudnn(); }
-bool done(cudnnStatus_t status) noexcept { return status == CUDNN_STATUS_SUCCESS; }
-
-cudnnDataType_t data_type(DType dtype) noexcept {
-  return dtype == DType::f64    ? CUDNN_DATA_DOUBLE
-         : dtype == DType::f16  ? CUDNN_DATA_HALF
-         : dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16
-                                : CUDNN_DATA_FLOAT;
-}
 cudnnDataType_t math_precision(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
@@ -49,34 +40,34 @@ bool CudnnLayers::describe(cudnnHandle_t handle, cudnnForwardMode_t mode,
 bool CudnnLayers::fits(cudnnHandle_t handle, cudnnRNNAlgo_t algorithm,
                        const CudnnCallBytes& allowed) {
   return describe_shapes(handle, algorithm) &&
-         done(library().cudnnGetRNNWeightSpaceSize(handle, rnn_.get(), &needs_.weights)) &&
-         done(library().cudnnGetRNNTempSpaceSizes(handle, rnn_.get(), mode_, x_.get(),
-                                                  &needs_.workspace, &needs_.reserve)) &&
+         done(cudnn()->cudnnGetRNNWeightSpaceSize(handle, rnn_.get(), &needs_.weights)) &&
+         done(cudnn()->cudnnGetRNNTempSpaceSizes(handle, rnn_.get(), mode_, x_.get(),
+                                                 &needs_.workspace, &needs_.reserve)) &&
          needs_.weights <= allowed.weights && needs_.workspace <= allowed.workspace &&
          needs_.reserve <= allowed.reserve;
 }
 
 bool CudnnLayers::describe_shapes(cudnnHandle_t handle, cudnnRNNAlgo_t algorithm) {
-  const cudnnDataType_t type = data_type(size_.dtype);
+  const cudnnDataType_t type = cudnn_type(size_.dtype);
   const int batch = static_cast<int>(size_.batch), time = static_cast<int>(size_.time);
   const int in = static_cast<int>(in_), hidden = static_cast<int>(size_.hidden);
   const std::vector<int> lengths(static_cast<std::size_t>(batch), time);
   const int state_shape[] = {layers(), batch, hidden},
             state_strides[] = {batch * hidden, hidden, 1};
   const auto describe_data = [&](const RnnDataDescriptor& data, int width) {
-    return data.get() != nullptr && done(library().cudnnSetRNNDataDescriptor(
+    return data.get() != nullptr && done(cudnn()->cudnnSetRNNDataDescriptor(
                                         data.get(), type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
                                         time, batch, width, lengths.data(), nullptr));
   };
   return dropout_.get() != nullptr && rnn_.get() != nullptr && state_.get() != nullptr &&
-         done(library().cudnnSetDropoutDescriptor(dropout_.get(), handle, 0, nullptr, 0, 0)) &&
-         done(library().cudnnSetRNNDescriptor_v8(
+         done(cudnn()->cudnnSetDropoutDescriptor(dropout_.get(), handle, 0, nullptr, 0, 0)) &&
+         done(cudnn()->cudnnSetRNNDescriptor_v8(
              rnn_.get(), algorithm, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
              CUDNN_LINEAR_INPUT, type, math_precision(size_.dtype), math_type(size_.dtype), in,
              hidden, hidden, layers(), dropout_.get(), CUDNN_RNN_PADDED_IO_DISABLED)) &&
          describe_data(x_, in) && describe_data(y_, hidden) &&
-         done(library().cudnnSetTensorNdDescriptor(state_.get(), type, 3, state_shape,
-                                                   state_strides));
+         done(cudnn()->cudnnSetTensorNdDescriptor(state_.get(), type, 3, state_shape,
+                                                  state_strides));
 }
 
 // Finds the offsets of the weights, which depend on the descriptor alone, so any address stands in
@@ -89,9 +80,9 @@ bool CudnnLayers::find_weights(cudnnHandle_t handle, int layer) noexcept {
   CudnnWeights& found = weights_[static_cast<std::size_t>(layer)];
   for (int gate = 0; gate < 8; ++gate) {
     void *matrix_at = nullptr, *bias_at = nullptr;
-    if (!done(library().cudnnGetRNNWeightParams(handle, rnn_.get(), layer, needs_.weights, space,
-                                                gate, matrix.get(), &matrix_at, bias.get(),
-                                                &bias_at)) ||
+    if (!done(cudnn()->cudnnGetRNNWeightParams(handle, rnn_.get(), layer, needs_.weights, space,
+                                               gate, matrix.get(), &matrix_at, bias.get(),
+                                               &bias_at)) ||
         matrix_at == nullptr || bias_at == nullptr)
       return false;
     const std::int64_t before = gate % 4;
@@ -116,17 +107,17 @@ bool CudnnLayers::find_weights(cudnnHandle_t handle, int layer) noexcept {
 Status CudnnLayers::forward(cudnnHandle_t handle, const void* x, void* y, const void* h0, void* h,
                             const void* c0, void* c, const void* weights, void* work,
                             void* reserve) const noexcept {
-  return status_of(library().cudnnRNNForward(handle, rnn_.get(), mode_, nullptr, x_.get(), x,
-                                             y_.get(), y, state_.get(), h0, h, state_.get(), c0, c,
-                                             needs_.weights, weights, needs_.workspace, work,
-                                             needs_.reserve, reserve));
+  return status_of(cudnn()->cudnnRNNForward(handle, rnn_.get(), mode_, nullptr, x_.get(), x,
+                                            y_.get(), y, state_.get(), h0, h, state_.get(), c0, c,
+                                            needs_.weights, weights, needs_.workspace, work,
+                                            needs_.reserve, reserve));
 }
 
 Status CudnnLayers::backward_data(cudnnHandle_t handle, const void* y, const void* dy, void* dx,
                                   const void* h0, const void* dh, void* dh0, const void* c0,
                                   const void* dc, void* dc0, const void* weights, void* work,
                                   void* reserve) const noexcept {
-  return status_of(library().cudnnRNNBackwardData_v8(
+  return status_of(cudnn()->cudnnRNNBackwardData_v8(
       handle, rnn_.get(), nullptr, y_.get(), y, dy, x_.get(), dx, state_.get(), h0, dh, dh0,
       state_.get(), c0, dc, dc0, needs_.weights, weights, needs_.workspace, work, needs_.reserve,
       reserve));
@@ -135,7 +126,7 @@ Status CudnnLayers::backward_data(cudnnHandle_t handle, const void* y, const voi
 Status CudnnLayers::backward_weights(cudnnHandle_t handle, const void* x, const void* h0,
                                      const void* y, void* d_weights, void* work,
                                      void* reserve) const noexcept {
-  return status_of(library().cudnnRNNBackwardWeights_v8(
+  return status_of(cudnn()->cudnnRNNBackwardWeights_v8(
       handle, rnn_.get(), CUDNN_WGRAD_MODE_ADD, nullptr, x_.get(), x, state_.get(), h0, y_.get(), y,
       needs_.weights, d_weights, needs_.workspace, work, needs_.reserve, reserve));
 }

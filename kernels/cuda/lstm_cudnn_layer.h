@@ -15,7 +15,7 @@ template <class Handle, auto kCreate, auto kDestroy>
 class CudnnDescriptor {
  public:
   CudnnDescriptor() noexcept {
-    if ((cudnn()->*kCreate)(&handle_) != CUDNN_STATUS_SUCCESS) handle_ = nullptr;
+    if (!done((cudnn()->*kCreate)(&handle_))) handle_ = nullptr;
   }
   CudnnDescriptor(const CudnnDescriptor&) = delete;
   CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;

@@ -64,7 +64,7 @@ __global__ void transpose_tiles(Tiles<W, Index> tiles) {
     if (x < rows)
       for (int i = y; i < kTile && i < columns; i += kTileRows)
         tiles.out[at[1] + i * tiles.out_stride + x] = tile[x][i];
-    __syncthreads();
+    __syncthreads();  // before the block's next tile
   }
 }
 

@@ -1,8 +1,5 @@
 #include "ebb/optim/detail/optimizer_step.h"
 
-#include <algorithm>
-#include <unordered_set>
-
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"

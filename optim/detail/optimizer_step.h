@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/autodiff/attempt.h"
@@ -99,11 +100,6 @@ class OptimizerStep : NoCopy {
  private:
   // Clips gradients for a rule that is not fused.
   Tensors clipped(const Tensors& gradients);
-  // A new value and the tensor it is written to.
-  struct Write {
-    Tensor target;
-    Tensor value;
-  };
   Tensor parameter(std::size_t i) const;
   std::span<const Tensor> slots_of(std::size_t i) const noexcept {
     return {slots_.data() + i * per_target_, optimizer_.rule().slots().size()};
@@ -126,9 +122,9 @@ class OptimizerStep : NoCopy {
   Tensors slots_;  // per target, then the count of steps, the norm, the count of samples
   Gate gate_;
   Tensor rate_;
-  Tensor clip_work_;               // work memory of clipping by a norm
-  std::vector<Write> new_values_;  // of a rule that is not fused
-  std::vector<bool> decays_;       // per target of a fused rule; empty: all decay
+  Tensor clip_work_;                                   // work memory of clipping by a norm
+  std::vector<std::pair<Tensor, Tensor>> new_values_;  // a target, and what is written to it
+  std::vector<bool> decays_;  // per target of a fused rule; empty: all decay
   const int exceptions_ = std::uncaught_exceptions();
 };
 

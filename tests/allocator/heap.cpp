@@ -32,7 +32,7 @@ TEST_CASE("a block had whoever used its pieces last: one, nobody, or many") {
                                                                     {one, many, many}}));
   const bool first_goes_first = GENERATE(true, false);
   Heap heap(kProfile);
-  heap.adopt(address(1 << 20), 2048, kSmall);
+  heap.add_segment(address(1 << 20), 2048, kSmall, true);
   BlockNode* first = heap.take(1024);
   BlockNode* second = heap.take(1024);
   CHECK(first->last_user() == nullptr);
@@ -61,7 +61,7 @@ TEST_CASE("memory that is new, and a block without any, had no user before") {
     heap.claim(row, row.bytes);
     return heap.finish(row, kProfile.page_bytes);
   };
-  heap.adopt_addresses(address(1 << 20), kSegment, kSmall);
+  heap.add_segment(address(1 << 20), kSegment, kSmall, false);
   BlockNode* node = used(fill());
   heap.give(node);
   BlockNode* claimed = heap.claim_pages(memory::kNoLimit);  // it goes back to the device
@@ -78,14 +78,14 @@ TEST_CASE("memory that is new, and a block without any, had no user before") {
   BlockNode* empty = heap.take_empty();
   CHECK(empty->last_user() == nullptr);
   heap.give(used(empty));
-  heap.adopt(address(1 << 20), kSegment, kSmall);
+  heap.add_segment(address(1 << 20), kSegment, kSmall, true);
   CHECK(heap.take(512)->last_user() == nullptr);
 }
 
 TEST_CASE("thousands of free blocks of one size are still found in order") {
   constexpr std::size_t kCount = 20'000;
   Heap heap(kProfile);
-  heap.adopt(address(std::uintptr_t{1} << 40), 2 * kCount * 512, kSmall);
+  heap.add_segment(address(std::uintptr_t{1} << 40), 2 * kCount * 512, kSmall, true);
   std::vector<BlockNode*> nodes;
   for (std::size_t i = 0; i < 2 * kCount; ++i) nodes.push_back(heap.take(512));
   Random random(6);

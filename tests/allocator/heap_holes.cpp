@@ -239,7 +239,7 @@ class FragmentingProgram {
   }
 
   void adopt(std::size_t for_bytes) {
-    heap_.adopt_addresses(reinterpret_cast<void*>(next_base_), kRange, for_bytes);
+    heap_.add_segment(reinterpret_cast<void*>(next_base_), kRange, for_bytes, false);
     next_base_ -= 2 * kRange;  // addresses fall while ages rise: order must follow the ages
   }
 
@@ -294,7 +294,8 @@ TEST_CASE(
   std::vector<std::size_t> order = {0, 1, 2, 3};
   do {
     Heap heap(kGrowing);
-    heap.adopt(reinterpret_cast<std::byte*>(std::uintptr_t{1} << 30), 16 * kRange, kRange);
+    heap.add_segment(reinterpret_cast<std::byte*>(std::uintptr_t{1} << 30), 16 * kRange, kRange,
+                     true);
     std::vector<BlockNode*> nodes;
     for (std::size_t i = 0; i < 4; ++i) {
       nodes.push_back(heap.take(kRange + i * kPage));
@@ -314,7 +315,7 @@ TEST_CASE(
 TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
   Heap heap(kGrowing);
   for (const std::uintptr_t base : {1u << 20, 2u << 20, 3u << 20})
-    heap.adopt(reinterpret_cast<std::byte*>(base), kRange, kSmallest);
+    heap.add_segment(reinterpret_cast<std::byte*>(base), kRange, kSmallest, true);
   BlockNode* live = heap.take(kSmallest);  // of the first: all fit alike
   std::size_t nodes = 100;
   Heap::Walk walk(heap), at_end(heap);

@@ -3,6 +3,7 @@
 
 A launch copies as many bytes from each argument as the kernel's PTX declares. nvcc 13.0 declares more than the host's
 compiler has where a member is [[no_unique_address]]. The host's sizes stand in names of the emulated part (shim/).
+Kernels of CUB are left out: CUB itself launches them.
 """
 
 import re
@@ -45,7 +46,8 @@ def main():
         for one, size in zip(listed(types), re.findall(r"\d+", sizes), strict=True):
             for key in one, one.split("<")[0]:
                 host.setdefault(key, set()).add(int(size))
-    kernels = ENTRY.findall(output("c++filt", input=output("cuobjdump", "-ptx", sys.argv[1])))
+    every = ENTRY.findall(output("c++filt", input=output("cuobjdump", "-ptx", sys.argv[1])))
+    kernels = [(kernel, parameters) for kernel, parameters in every if "cub::" not in kernel.split("(")[0]]
     for kernel, parameters in kernels:
         for one, size in zip(listed(arguments_of(kernel)), PARAMETER.findall(parameters), strict=True):
             # A type that depends on a parameter has no name of its own: MergedTypes<AddRows::kArrays>.

@@ -111,6 +111,13 @@ cublasLtHandle_t CublasLtHandle::get(const char*& problem) noexcept {
 #if EBB_HAS_CUDNN
 EBB_LIBRARY(Cudnn, cudnn, EBB_CUDNN_FUNCTIONS, kCudnn, {"libcudnn.so.9"})
 
+cudnnDataType_t cudnn_type(DType dtype) noexcept {
+  return dtype == DType::f64    ? CUDNN_DATA_DOUBLE
+         : dtype == DType::f16  ? CUDNN_DATA_HALF
+         : dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16
+                                : CUDNN_DATA_FLOAT;
+}
+
 void CudnnHandle::close() noexcept {
   if (handle_) static_cast<void>(cudnn()->cudnnDestroy(handle_));
   handle_ = nullptr;
@@ -123,8 +130,8 @@ cudnnHandle_t CudnnHandle::get(cudaStream_t stream, const char*& problem) noexce
     problem = "cuDNN was not found (EBB_CUDNN_LIBRARY may name its file)";
     return nullptr;
   }
-  if (library->cudnnCreate(&handle_) == CUDNN_STATUS_SUCCESS) {
-    if (library->cudnnSetStream(handle_, stream) == CUDNN_STATUS_SUCCESS) return handle_;
+  if (done(library->cudnnCreate(&handle_))) {
+    if (done(library->cudnnSetStream(handle_, stream))) return handle_;
   } else {
     handle_ = nullptr;
   }

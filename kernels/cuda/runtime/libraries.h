@@ -7,6 +7,7 @@
 #include <atomic>
 #include <string>
 
+#include "ebb/core/base/dtype.h"
 #include "ebb/core/kernels/tf32.h"
 
 #if __has_include(<cublasLt.h>)
@@ -117,6 +118,9 @@ struct Cudnn {
 
 // cuDNN's functions, likewise; the variable is EBB_CUDNN_LIBRARY.
 const Cudnn* cudnn() noexcept;
+inline bool done(cudnnStatus_t status) noexcept { return status == CUDNN_STATUS_SUCCESS; }
+// Of a floating type.
+cudnnDataType_t cudnn_type(DType dtype) noexcept;
 
 // A stream's handle of cuDNN. For one thread at a time.
 class CudnnHandle {
