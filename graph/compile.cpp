@@ -97,6 +97,7 @@ class Calls final : public CompiledCalls {
     const LentStream stream;
     const std::unique_ptr<memory::Pool> pool;
     Arena arena;
+    PreparedCache prepared;  // for all plans
   };
 
   void check(const Tensors& arguments) const {
@@ -171,7 +172,8 @@ class Calls final : public CompiledCalls {
     Runtime& runtime = memory_->device.runtime();
     traced.variables = std::make_unique<SessionVariables>(*traced.graph, runtime,
                                                           memory_->stream.get(), *memory_->pool, 0);
-    traced.executable.emplace(std::move(*traced.program), runtime, memory_->stream.get());
+    traced.executable.emplace(std::move(*traced.program), runtime, memory_->stream.get(),
+                              memory_->prepared);
     traced.program.reset();
     return true;
   }

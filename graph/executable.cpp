@@ -20,7 +20,8 @@ namespace {
 Storage& captured_storage(const Node& node) noexcept { return *node.extra->tensor.impl()->storage; }
 }  // namespace
 
-Executable::Executable(Program program, Runtime& runtime, Stream* stream)
+Executable::Executable(Program program, Runtime& runtime, Stream* stream,
+                       detail::PreparedCache& cache)
     : program_(std::move(program)), runtime_(runtime) {
   buffers_.reserve(program_.values.size());
   for (std::uint32_t i = 0; i < program_.values.size(); ++i) {
@@ -32,7 +33,6 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
       fetch_patches_.push_back({i, value.location.index, value.location.offset});
   }
   launches_.reserve(program_.steps.size());
-  detail::PreparedCache cache;  // layers alike are prepared once
   for (const Step& step : program_.steps) {
     const Buffer* values = buffers_.data() + step.first_value;
     launches_.push_back({.run = step.kernel->run,

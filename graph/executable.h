@@ -16,7 +16,7 @@ namespace ebb::detail {
 class Executable {
  public:
   // Calls the prepare rules of kernels that have one; throws their errors.
-  Executable(Program program, Runtime& runtime, Stream* stream);
+  Executable(Program program, Runtime& runtime, Stream* stream, detail::PreparedCache& cache);
 
   const Program& program() const noexcept { return program_; }
   // Throws Error for a captured tensor on another device, a variable without value, and torn

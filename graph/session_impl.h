@@ -145,6 +145,7 @@ class Session::Impl {
   detail::Arena arena;
   using Plans = std::list<std::shared_ptr<CachedProgram>>;
   Plans plans;                       // most recently used first
+  detail::PreparedCache prepared;    // for all plans
   std::atomic<bool> closed = false;  // these two are also read without the lock
   std::atomic<bool> is_suspended = false;
 

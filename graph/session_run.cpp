@@ -137,9 +137,9 @@ std::shared_ptr<Session::Impl::CachedProgram> Session::Impl::find_or_make_plan(
   detail::Program program =
       detail::make_program(graph.state(), fetches, fed, device.runtime(),
                            {.passes = options.passes, .budget = budget, .variables = &variables});
-  const auto made = std::make_shared<CachedProgram>(
-      CachedProgram{std::move(key), std::move(shapes),
-                    detail::Executable(std::move(program), device.runtime(), stream.get())});
+  const auto made = std::make_shared<CachedProgram>(CachedProgram{
+      std::move(key), std::move(shapes),
+      detail::Executable(std::move(program), device.runtime(), stream.get(), prepared)});
   made->looks_for_nan = detail::looks_for_nan();
   if (detail::logs_debug()) {
     const memory::Plan& plan = made->executable.program().plan;
@@ -297,6 +297,7 @@ memory::CloseReport Session::Impl::close() {
 memory::CloseReport Session::Impl::close_now() noexcept {
   closed = true;
   plans.clear();
+  prepared = {};
   plan_of_.clear();
   variables.forget();
   arena.forget();

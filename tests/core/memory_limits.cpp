@@ -181,7 +181,7 @@ TEST_CASE("reserved bytes stay below a limit that others change, with four threa
           ++refused;
         }
     });
-  for (int i = 0; i < 200 || served < 60 || refused < 20; ++i) {
+  for (int i = 0; i < 100 || served < 60 || refused < 20; ++i) {
     memory::set_limit(device, i % 2 ? kHigh : kLow);
     if (i % 8 == 0) memory::release_cached(device);
     std::this_thread::yield();
