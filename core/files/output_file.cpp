@@ -32,8 +32,8 @@ std::string folder_of(const std::string& name) {
 
 // Makes the rename survive a crash of the machine. Failures are ignored: some file systems cannot
 // sync a folder, and some folders cannot be read, but the file is there all the same.
-void sync_folder_of(const std::string& name) noexcept {
-  const int descriptor = ::open(folder_of(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void sync_folder(const std::string& folder) noexcept {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
@@ -121,12 +121,13 @@ void OutputFile::seek(std::uint64_t offset) {
 }
 
 void OutputFile::commit() {
+  const std::string folder = folder_of(target_);  // behind the rename nothing may fail
   if (::fsync(descriptor_) != 0) fail("cannot be synced");
   // Closing may report an error of an earlier write.
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place");
   temporary_.clear();
-  sync_folder_of(target_);
+  sync_folder(folder);
 }
 
 void OutputFile::fail(const char* what) const { fail_for(name_, what); }

@@ -290,10 +290,12 @@ std::string make_header(std::span<const View> tensors, std::span<const std::uint
       throw Error("[safetensors] the name " + in_quotes(name) +
                   (name == kMetadataName ? " is reserved" : " is given twice"));
     const auto known = std::ranges::find(kDTypes, spec.dtype, &KnownDType::dtype);
-    add(name, nlohmann::ordered_json{{"dtype", known->name},
-                                     {"shape", spec.shape.dims()},
-                                     {"data_offsets", {begins[i], begins[i] + spec.bytes()}}}
-                  .dump());
+    std::string dims;  // as text, since a JSON object's destructor allocates
+    for (const std::int64_t dim : spec.shape.dims())
+      dims += (dims.empty() ? "" : ",") + std::to_string(dim);
+    add(name, std::string(R"({"dtype":")") + known->name + R"(","shape":[)" + dims +
+                  R"(],"data_offsets":[)" + std::to_string(begins[i]) + "," +
+                  std::to_string(begins[i] + spec.bytes()) + "]}");
   }
   text += '}';
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');

@@ -12,6 +12,7 @@
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/fault_source.h"
 #include "ebb/tests/heap.h"
@@ -360,4 +361,28 @@ TEST_CASE("a scope that the heap had no memory for leaves nothing in the name of
     const unsigned layer = parameters.scope(name).layer();
     CHECK(CallSite().in(layer).layer_name() == name);
   }
+}
+
+TEST_CASE("a file is the old one or the new one, whichever allocation of its saving fails") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("parameters.safetensors");
+  const auto save = [&](double value) {
+    const Parameters parameters(Device::cpu());
+    parameters.declare("of", {3, 4}, initializers::constant(value));
+    parameters.save(file);
+  };
+  save(1);
+  std::size_t failures = 0;
+  for (bool fails = true; fails; ++failures) {
+    HeapFault::arm(failures);
+    try {
+      save(2);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+    fails = !HeapFault::disarm();
+    const float first = load_safetensors(file).at("of").to_vector<float>()[0];
+    CHECK((first == 1 || first == 2));
+    CHECK(folder.count() == 1);
+  }
+  CHECK(failures > 50);
 }

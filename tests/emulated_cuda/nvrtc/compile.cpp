@@ -122,8 +122,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
   const std::string object = (folder() / (std::to_string(++last) + ".so")).string(),
                     source = object + ".cu";
   std::ofstream(source) << program->text;
-  const std::string command = EBB_EMULATED_COMPILER " -shared -nodefaultlibs -include " + prefix() + " -x c++ " +
-                              source + " -o " + object + " -lm -lgcc -lc 2>&1";
+  const std::string command = EBB_EMULATED_COMPILER " -shared -nodefaultlibs -include " + prefix() +
+                              " -x c++ " + source + " -o " + object + " -lm -lgcc -lc 2>&1";
   if (FILE* const answer = ::popen(command.c_str(), "r")) {
     char part[256];
     while (std::fgets(part, sizeof(part), answer)) program->log += part;
