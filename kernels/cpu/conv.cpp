@@ -157,6 +157,57 @@ ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t we
           context.attribute<ConvAttributes>()};
 }
 
+// A piece is a tile of an image.
+template <class T>
+void convolve(const ConvLayout& of, const T* all, const T* weights, T* out, T* tiles) {
+  const ConvCut cut = ConvCut::forward(of);
+  const std::int64_t size = cut.tile_elements(of);
+  for_slots(cut.pieces, cut.slots(), [&](std::int64_t piece, std::int64_t slot) {
+    const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
+    const std::int64_t first = piece % cut.tiles * cut.positions;
+    const std::int64_t columns = std::min(cut.positions, of.places() - first);
+    const T* x = all + plane * of.channels * of.pixels();
+    T* y = out + plane * of.filters * of.places() + first;
+    const Factor<T> kernels{weights + group * of.filters * of.depth(), of.depth()};
+    for (std::int64_t block = 0; block < cut.blocks; ++block) {
+      const std::int64_t channel = block * cut.channels;
+      const std::int64_t channels = std::min(cut.channels, of.channels - channel);
+      multiply<T>(
+          of.filters, columns, channels * of.taps(), kernels.at(0, channel * of.taps()),
+          pixels_of(of, x + channel * of.pixels(), channels, first, columns, tiles + slot * size),
+          y, of.places(), block > 0);
+    }
+  });
+}
+
+// With a stride of 1 the gradient of the input is a convolution of dy with the weights turned
+// round. That is faster where a tile of dy, which has the filters, is smaller than one of dx.
+ConvLayout turned(ConvLayout of) noexcept {
+  std::swap(of.channels, of.filters);
+  std::swap(of.height, of.out_height);
+  std::swap(of.width, of.out_width);
+  of.padding[0] = (of.kernel_height - 1) * of.dilation[0] - of.padding[0];
+  of.padding[1] = (of.kernel_width - 1) * of.dilation[1] - of.padding[1];
+  return of;
+}
+bool is_turned(const ConvLayout& of) noexcept {
+  const ConvLayout dx = turned(of);
+  return of.stride[0] == 1 && of.stride[1] == 1 && of.taps() > 1 && dx.padding[0] >= 0 &&
+         dx.padding[1] >= 0 && of.filters > 0 && of.filters < of.channels;
+}
+// From [filters, channels, taps] of each group to [channels, filters, taps], the last tap first.
+template <class T>
+const T* turn(const ConvLayout& of, const T* from, T* to) {
+  for_items(of.groups * of.filters, rows_per_piece(of.depth()), [&](std::int64_t i) {
+    const std::int64_t group = i / of.filters, filter = i % of.filters;
+    for (std::int64_t c = 0; c < of.channels; ++c)
+      std::reverse_copy(from + i * of.depth() + c * of.taps(),
+                        from + i * of.depth() + (c + 1) * of.taps(),
+                        to + ((group * of.channels + c) * of.filters + filter) * of.taps());
+  });
+  return to;
+}
+
 }  // namespace
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
@@ -174,7 +225,12 @@ MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
   const DType dtype = query.outputs[0].dtype;
   if (const auto bytes = library_conv_workspace(ConvPart::input_gradient, of, dtype))
     return {.workspace_bytes = *bytes};
-  return ConvCut::input_gradient(of).needs(of, dtype);
+  if (!is_turned(of)) return ConvCut::input_gradient(of).needs(of, dtype);
+  const ConvLayout dx = turned(of);
+  MemoryNeeds needs = ConvCut::forward(dx).needs(dx, dtype);
+  needs.workspace_bytes +=
+      static_cast<std::size_t>(of.groups * of.filters * of.depth()) * size_of(dtype);
+  return needs;
 }
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
@@ -185,35 +241,15 @@ MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
   return ConvCut::weight_gradient(of).needs(of, dtype);
 }
 
-// A piece is a tile of an image.
 Status conv2d(const KernelContext& context) {
-  const Buffer& out = context.outputs[0];
+  const Buffer &x = context.inputs[0], &weights = context.inputs[1], &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const ConvLayout of = layout_of(context, 0, 1, out);
-  if (const auto status = library_conv(ConvPart::forward, of, context.inputs[0], context.inputs[1],
-                                       out, context.workspace))
+  if (const auto status = library_conv(ConvPart::forward, of, x, weights, out, context.workspace))
     return status->ok() ? add_bias(context, of.places()) : *status;
-  const ConvCut cut = ConvCut::forward(of);
   const Status status = for_wide(out.spec.dtype, [&]<class T>(T) {
-    T* const tiles = static_cast<T*>(context.workspace);
-    const std::int64_t size = cut.tile_elements(of);
-    for_slots(cut.pieces, cut.slots(), [&](std::int64_t piece, std::int64_t slot) {
-      const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
-      const std::int64_t first = piece % cut.tiles * cut.positions;
-      const std::int64_t columns = std::min(cut.positions, of.places() - first);
-      const T* x = context.inputs[0].as<const T>() + plane * of.channels * of.pixels();
-      T* y = out.as<T>() + plane * of.filters * of.places() + first;
-      const Factor<T> weights{context.inputs[1].as<const T>() + group * of.filters * of.depth(),
-                              of.depth()};
-      for (std::int64_t block = 0; block < cut.blocks; ++block) {
-        const std::int64_t channel = block * cut.channels;
-        const std::int64_t channels = std::min(cut.channels, of.channels - channel);
-        multiply<T>(
-            of.filters, columns, channels * of.taps(), weights.at(0, channel * of.taps()),
-            pixels_of(of, x + channel * of.pixels(), channels, first, columns, tiles + slot * size),
-            y, of.places(), block > 0);
-      }
-    });
+    convolve(of, x.as<const T>(), weights.as<const T>(), out.as<T>(),
+             static_cast<T*>(context.workspace));
   });
   return status.ok() ? add_bias(context, of.places()) : status;
 }
@@ -230,6 +266,13 @@ Status conv_transpose2d(const KernelContext& context) {
   const ConvCut cut = ConvCut::input_gradient(of);
   const Status status = for_wide(out.spec.dtype, [&]<class T>(T) {
     T* const tiles = static_cast<T*>(context.workspace);
+    if (is_turned(of)) {
+      const ConvLayout dx = turned(of);
+      return convolve(
+          dx, context.inputs[0].as<const T>(),
+          turn(of, context.inputs[1].as<const T>(), tiles + ConvCut::forward(dx).elements(dx)),
+          out.as<T>(), tiles);
+    }
     const std::int64_t size = cut.tile_elements(of);
     for_slots(cut.pieces, cut.slots(), [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;

@@ -69,11 +69,13 @@ inline void drop(const T* from, T* to, std::int64_t count, double probability,
   const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
   const T kept = static_cast<T>(1 - probability);
   for_words(name, first, first + count,
-            [&](std::int64_t i, const std::uint32_t* words, std::int64_t n) {
+            [=](std::int64_t i, const std::uint32_t* words, std::int64_t n) {
               const T* x = from + (i - first);
               T* y = to + (i - first);
-              for (std::int64_t j = 0; j < n; ++j)
-                y[j] = words[j] >> 8 >= least ? x[j] / kept : T(0);
+              for (std::int64_t j = 0; j < n; ++j) {
+                const T scaled = x[j] / kept;  // of all, so that blocks are computed
+                y[j] = words[j] >> 8 >= least ? scaled : T(0);
+              }
             });
 }
 
