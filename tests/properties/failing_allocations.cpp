@@ -363,7 +363,8 @@ TEST_CASE("a scope that the heap had no memory for leaves nothing in the name of
   }
 }
 
-TEST_CASE("a file is the old one or the new one, whichever allocation of its saving fails") {
+TEST_CASE("a file is the old one or the new one, whichever allocation of its saving fails",
+          "[host]") {
   const TemporaryFolder folder;
   const std::string file = folder.path("parameters.safetensors");
   const auto save = [&](double value) {
