@@ -260,17 +260,17 @@ TEST_CASE("Pools of rows of many windows are those of the references") {
 TEST_CASE("Attention of more queries and keys than a tile has is that of the references",
           "[concurrent]") {
   const struct {
-    std::int64_t heads, queries;
+    std::int64_t heads, queries, depth;
     SampleInput mask;
     bool causal;
-  } cases[] = {{1, 270, {{}}, true},
-               {1, 270, {{270, 290}, Values::flags}, true},
-               {2, 70, {{2, 1, 290}, Values::flags}, false},
-               {2, 70, {{2, 70, 290}}, false},
-               {1, 270, {{270, 1}}, true}};
-  for (const auto& [heads, queries, mask, causal] : cases)
-    check({{{heads, queries, 19}}, {{heads, 290, 19}}, {{heads, 290, 10}}, mask}, dtypes().back(),
-          [&, causal = causal](const Tensors& in) -> Tensors {
+  } cases[] = {{1, 270, 3, {{}}, true},
+               {1, 270, 3, {{270, 290}, Values::flags}, true},
+               {2, 70, 3, {{2, 1, 290}, Values::flags}, false},
+               {1, 70, 19, {{1, 70, 290}}, false},
+               {1, 270, 3, {{270, 1}}, true}};
+  for (const auto& [heads, queries, depth, mask, causal] : cases)
+    check({{{heads, queries, depth}}, {{heads, 290, depth}}, {{heads, 290, 2}}, mask},
+          dtypes().back(), [&, causal = causal](const Tensors& in) -> Tensors {
             AttentionOptions options{.causal = causal};
             if (in[3].rank() > 0) options.mask = in[3];
             return {scaled_dot_product_attention(in[0], in[1], in[2], options)};
