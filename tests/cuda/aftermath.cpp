@@ -106,7 +106,7 @@ TEST_CASE(
   };
   const std::size_t once = launches();
   machine->set_capacity(machine.statistics().bytes);
-  for (const std::size_t tries : {1, 1, 0, 1, 0, 0, 0, 1, 0})
+  for (const std::size_t tries : {1u, 1u, 0u, 1u, 0u, 0u, 0u, 1u, 0u})
     CHECK(launches() == once + tries * once);
   machine->set_capacity(std::size_t{4} << 30);
   for (int run = 10; run < 16; ++run) CHECK(launches() == once);

@@ -3,6 +3,7 @@
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/reduce.h"
@@ -71,7 +72,7 @@ TEST_CASE("cuDNN computes attention of 16 bits without a mask, as the twin says"
     machine->set_cudnn(version);
     const Device device = own_cuda();
     const Device twin = Runtime::make_simulated(device.runtime().profile(), std::size_t{4} << 30);
-    const auto peak = [&](const Device& on, Tensors& all) {
+    const auto peak = [&, of = of, dtype = dtype](const Device& on, Tensors& all) {
       memory::reset_peaks(on);
       all = attend(of, dtype, on);
       return memory::stats(on).allocated.peak;

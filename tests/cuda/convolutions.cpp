@@ -7,6 +7,7 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/tf32.h"
 #include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
@@ -82,10 +83,11 @@ TEST_CASE(
         const bool is_by_cudnn = form == std::string("cudnn") && dtype != DType::f64 &&
                                  (dtype != DType::bf16 || capability >= 80);
         Tensors got;
-        CHECK(machine.count(&emulated::Statistics::library_calls,
-                            [&] { got = passes(dtype, device); }) == (is_by_cudnn ? kPasses : 0));
+        CHECK(machine.count(&emulated::Statistics::library_calls, [&, dtype = dtype] {
+          got = passes(dtype, device);
+        }) == (is_by_cudnn ? kPasses : 0));
         check_near(got, right, bound);
-        const auto peak = [&](const Device& on) {
+        const auto peak = [&, dtype = dtype](const Device& on) {
           const Tensor x = filled({2, 8, 9, 11}, 7, dtype).to(on),
                        w = filled({6, 8, 3, 3}, 11, dtype).to(on).with_grad();
           memory::reset_peaks(on);

@@ -63,7 +63,7 @@ TEST_CASE("layers of an LSTM are one call of cuDNN, unless ebb's dropout lies be
                         .recurrent = Tensor::full({16, 64}, 0.1, DType::f32, device).with_grad(),
                         .bias = Tensor::full({64}, 0.1, DType::f32, device).with_grad()});
     const Tensor x = Tensor::full({4, 5, 8}, 1, DType::f32, device);
-    CHECK(machine.count(&emulated::Statistics::library_calls, [&] {
+    CHECK(machine.count(&emulated::Statistics::library_calls, [&, dropout = dropout] {
       sum(lstm(x, layers, {.dropout = dropout, .phase = Phase::training}).sequence).backward();
     }) == static_cast<std::size_t>(calls));
   }
