@@ -180,7 +180,9 @@ MODELS = {
 def write(model, path, dtype=torch.float32):
     """Returns how many parameters there are, and the bytes of one batch."""
     tensors = MODELS[model].tensors(torch.Generator().manual_seed(7))
-    tensors = {n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()}
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and ".running_" not in name:  # these stay f32
+            tensors[name] = tensor.to(dtype)
     tensor_file.write(path, tensors)
     batch = (tensors["x"].nbytes + tensors["y"].nbytes) // BATCHES
     others = ("x", "y", "heads")

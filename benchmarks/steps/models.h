@@ -39,7 +39,7 @@ class InputFile {
   // Dtype of the weights, and of the batches except indices.
   DType dtype() const {
     for (const auto& entry : file_.entries())
-      if (is_floating(entry.spec.dtype)) return entry.spec.dtype;
+      if (entry.name.ends_with(".weight")) return entry.spec.dtype;
     throw FileError("there are no weights");
   }
   std::vector<Tensor> batches(const std::string& name, const Device& device) const {

@@ -191,7 +191,7 @@ class Training(Worker):
         self.batches = [(x.to(device), y.to(device)) for x, y in zip(weights["x"], weights["y"])]
         self.data_bytes = sum(x.nbytes + y.nbytes for x, y in self.batches)
         self.model, criterion = KINDS[kind](weights)
-        self.model.to(device, next(t.dtype for t in weights.values() if t.is_floating_point()))
+        self.model.to(device, weights[next(n for n in weights if n.endswith(".weight"))].dtype)
         self.loss = lambda x, y: criterion(self.model(x), y)
         trained = [p for p in self.model.parameters() if p.requires_grad]
         self.adam = torch.optim.Adam(trained, lr=1e-4, **adam)
