@@ -84,6 +84,7 @@ struct Attention {
   template <bool kTransposed>
   __device__ void add_tile(Shared<T>& shared, const T* b, std::int64_t row, std::int64_t rows,
                            std::int64_t width, std::int64_t column, Sums<A>& sums) const {
+// Here and below: unrolled, it runs out of registers.
 #pragma unroll 1
     for (int first = 0; first < kTileSide; first += kDepth) {
       for_tile<kDepth, true, 1>([&](int d, int i) {

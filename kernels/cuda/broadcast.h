@@ -61,6 +61,7 @@ struct Pointwise {
     Pack<Accumulate<T>, N> x[kInputs];
     for (int k = 0; k < kInputs; ++k) x[k] = in[k].template at<N>(from[k]);
     Pack<Out, N> result;
+// So that packs stay in registers, whatever the functor.
 #pragma unroll
     for (int j = 0; j < N; ++j) result[j] = value(x, j, std::make_integer_sequence<int, kInputs>());
     store(out + i, result);

@@ -57,6 +57,7 @@ struct Convolution {
         if (y < 0 || x < 0) continue;
         const T* from = planes + y * width + x;
         const T* weight = kernels + i * of.kernel_width + j;
+// Unrolled as the compiler would, it spills on compute capability 10.0.
 #pragma unroll 2
         for (std::int64_t k = 0; k < count; ++k, from += size, weight += step)
           sum += static_cast<A>(*from) * static_cast<A>(*weight);

@@ -66,6 +66,7 @@ __device__ inline void add_products(const TileFactors<A, kDepth>& tile,
                                     A (&sums)[kTileEach][kTileEach]) {
   const int x = static_cast<int>(threadIdx.x) % kTileThreads,
             y = static_cast<int>(threadIdx.x) / kTileThreads;
+// As the compiler would unroll it, it runs out of registers.
 #pragma unroll(sizeof(A) == 8 ? 1 : 2)
   for (int l = 0; l < kDepth; ++l) {
     A a[kTileEach], b[kTileEach];
@@ -84,6 +85,7 @@ __device__ inline void for_sums(const TileFactors<A, kDepth>&, A (&sums)[kTileEa
                                 const Body& body) {
   const int x = static_cast<int>(threadIdx.x) % kTileThreads,
             y = static_cast<int>(threadIdx.x) / kTileThreads;
+// So that the sums stay in registers, whatever the body.
 #pragma unroll
   for (int j = 0; j < kTileEach; ++j)
 #pragma unroll
