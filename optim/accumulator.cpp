@@ -22,8 +22,6 @@ namespace ebb::optim {
 
 namespace {
 
-constexpr const char* kOfGroups = "parameter of the groups";
-
 // The parameters that this accumulator has sums for.
 struct Accumulated {
   Targets targets;  // the parameters that are trained
@@ -150,10 +148,9 @@ void differentiate(Parts& parts, const Tensor& loss, const std::vector<Targets>&
   }
 }
 
-// Accumulator::minimize. `parameter` is what messages call a parameter of the groups.
+// Accumulator::minimize.
 Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups,
-                  const char* parameter, const AccumulatorOptions& options,
-                  const Tensor& given_samples) {
+                  const AccumulatorOptions& options, const Tensor& given_samples) {
   // Holds the two: a function called when memory is short may give up the caller's handles.
   const Tensor loss = given, samples = given_samples;
   std::vector<Targets> below;
@@ -166,7 +163,7 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
     for (const std::size_t target : below.back())
       require_unseen(parameters.entries()[target], seen);
   }
-  if (!any) fail_for_frozen("minimize", parameter, loss);
+  if (!any) fail_for_frozen(loss);
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     refuse("minimize", "the number of samples, " + samples.to_string() +
                            ", does not belong to the loss, " + loss.to_string());
@@ -200,11 +197,11 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
     add_gradients(parts, samples);
     return update_and_clear(parts);
   });
-  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
+  return with_all_updates(value, updates);
 }
 
 // Accumulator::flush.
-Tensor flush_accumulated(const std::vector<ParameterGroup>& groups, const char* parameter,
+Tensor flush_accumulated(const std::vector<ParameterGroup>& groups,
                          const AccumulatorOptions& options) {
   std::vector<Accumulated> accumulated;
   bool any = false, any_frozen = false;
@@ -214,9 +211,9 @@ Tensor flush_accumulated(const std::vector<ParameterGroup>& groups, const char* 
     any_frozen |= !its.frozen.empty();
   }
   if (!any && any_frozen)
-    refuse("flush", std::string("every ") + parameter +
-                        " with an accumulated gradient is frozen by set_trainable(false); what "
-                        "they have accumulated is still there");
+    refuse("flush",
+           "every given parameter with an accumulated gradient is frozen by set_trainable(false); "
+           "what they have accumulated is still there");
   if (!any)
     refuse("flush", "nothing has been accumulated for these parameters; minimize() does that");
   Parts parts;
@@ -235,7 +232,7 @@ Tensor flush_accumulated(const std::vector<ParameterGroup>& groups, const char* 
   const Tensor applied =
       std::ranges::find_if(parts, [](const Part& part) { return part.step.size() > 0; })->counted;
   const std::vector<Tensor> updates = commit_whole(parts, [&] { return update_and_clear(parts); });
-  return applied.is_symbolic() ? with_all_updates(applied, updates) : applied;
+  return with_all_updates(applied, updates);
 }
 
 // Throws Error for an option out of range.
@@ -257,12 +254,12 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
                              const Tensor& samples, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return accumulate(loss, {{parameters, optimizer_}}, "parameter", options_, samples);
+  return accumulate(loss, {{parameters, optimizer_}}, options_, samples);
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return flush_accumulated({{parameters, optimizer_}}, "parameter", options_);
+  return flush_accumulated({{parameters, optimizer_}}, options_);
 }
 
 GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,
@@ -275,12 +272,12 @@ GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,
 
 Tensor GroupAccumulator::minimize(const Tensor& loss, const Tensor& samples, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return accumulate(loss, groups_, kOfGroups, options_, samples);
+  return accumulate(loss, groups_, options_, samples);
 }
 
 Tensor GroupAccumulator::flush(CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return flush_accumulated(groups_, kOfGroups, options_);
+  return flush_accumulated(groups_, options_);
 }
 
 constinit const OpDef accumulate_op{

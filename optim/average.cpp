@@ -15,15 +15,6 @@ namespace ebb::optim {
 
 using ebb::detail::LaunchRow;
 
-namespace {
-
-// The count, as a value that exists only after all `updates` have happened.
-Tensor after(const Tensor& count, std::span<const Tensor> updates) {
-  return count.is_symbolic() ? with_all_updates(count, updates) : count;
-}
-
-}  // namespace
-
 MovingAverage::MovingAverage(const Parameters& parameters, const AverageOptions& options,
                              CallSite site)
     : parameters_(parameters), options_(options) {
@@ -52,7 +43,7 @@ Tensor MovingAverage::update(CallSite site) const {
                               CallSite::here()));
     return all;
   });
-  return after(updates[0], std::span(updates).subspan(1));
+  return with_all_updates(updates[0], std::span(updates).subspan(1));
 }
 
 Tensor MovingAverage::swap(CallSite site) const {
@@ -72,7 +63,7 @@ Tensor MovingAverage::swap(CallSite site) const {
     updates.push_back(ebb::detail::assign_if(average, before[i], ready));
   }
   row.flush();
-  return after(updates_, updates);
+  return with_all_updates(updates_, updates);
 }
 
 Tensor MovingAverage::copy_to(const Parameters& other, CallSite site) const {
@@ -90,7 +81,7 @@ Tensor MovingAverage::copy_to(const Parameters& other, CallSite site) const {
   LaunchRow row;
   for (std::size_t i = 0; i < targets.size(); ++i) updates.push_back(assign(targets[i], values[i]));
   row.flush();
-  return after(updates_, updates);
+  return with_all_updates(updates_, updates);
 }
 
 constinit const OpDef average_update_op{

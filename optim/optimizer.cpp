@@ -52,9 +52,8 @@ bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
 }
 
 // The step of all groups. Makes the slots before the backward pass, so that the first step has the
-// same peak as all others. `parameter` is what messages call a parameter of the groups.
-Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& groups,
-                       const char* parameter) {
+// same peak as all others.
+Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& groups) {
   // A function called when memory is short may give up the caller's handle.
   const Tensor loss = given;
   std::deque<OptimizerStep> steps;
@@ -71,7 +70,7 @@ Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& g
     }
     steps.emplace_back(optimizer, parameters, std::move(targets));
   }
-  if (steps.empty()) fail_for_frozen("minimize", parameter, loss);
+  if (steps.empty()) fail_for_frozen(loss);
   const Tensors all = ebb::detail::gradients_for("minimize", loss, inputs);
   std::vector<Tensors> of_each;
   std::size_t next = 0;
@@ -87,7 +86,7 @@ Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& g
       for (Tensor& update : steps[i].queue(of_each[i])) all.push_back(std::move(update));
     return all;
   });
-  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
+  return with_all_updates(value, updates);
 }
 
 }  // namespace
@@ -117,13 +116,13 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 
 Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  return minimize_groups(loss, {{parameters, *this}}, "parameter");
+  return minimize_groups(loss, {{parameters, *this}});
 }
 
 Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups, CallSite site) {
   const ebb::detail::CallScope at(site);
   if (groups.empty()) refuse("minimize", "takes one group of parameters or more");
-  return minimize_groups(loss, groups, "parameter of the groups");
+  return minimize_groups(loss, groups);
 }
 
 Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallSite site) const {

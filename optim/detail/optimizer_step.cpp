@@ -71,9 +71,9 @@ Tensor value_before_step(const Tensor& loss) {
   return value.is_symbolic() && !ebb::detail::tape_mode().trace ? value : value.detach();
 }
 
-void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss) {
-  refuse(what, std::string("every ") + parameter + " that the loss, " + loss.to_string() +
-                   ", depends on is frozen by set_trainable(false)");
+void fail_for_frozen(const Tensor& loss) {
+  refuse("minimize", "every given parameter that the loss, " + loss.to_string() +
+                         ", depends on is frozen by set_trainable(false)");
 }
 
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
@@ -115,9 +115,10 @@ void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Nod
     refuse("minimize", "'" + entry.name + "' is in two groups");
 }
 
-Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
+Tensor with_all_updates(Tensor value, std::span<const Tensor> updates) {
+  if (!value.is_symbolic() || updates.empty()) return value;
   const ebb::detail::TapeModeScope no_history(ebb::detail::without_history());
-  return updates.empty() ? loss : ebb::detail::with_updates(loss, updates);
+  return ebb::detail::with_updates(value, updates);
 }
 
 // The storage, or in a graph the node that first made the memory: skips views and updates in place.

@@ -31,15 +31,15 @@ using Targets = std::vector<std::size_t>;
 using NodesBelow = std::unordered_set<const Node*>;
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
                       NodesBelow& below);
-// Throws Error that the parameters are frozen. `parameter` is "parameter" or "parameter of ...".
-[[noreturn]] void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss);
+// Throws Error that the parameters are frozen.
+[[noreturn]] void fail_for_frozen(const Tensor& loss);
 // Throws Error for a parameter that an earlier group has already.
 void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen);
 // The value that a step returns for `loss`; in eager without history. A copy where the loss is a
 // parameter or a view of one, since the step changes it.
 Tensor value_before_step(const Tensor& loss);
-// `loss` as a value that exists only after the updates.
-Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates);
+// In a graph `value` as one that exists only after the updates; in eager they have happened.
+Tensor with_all_updates(Tensor value, std::span<const Tensor> updates);
 
 // The memory that a step writes: storage of concrete tensors, or a graph's variables.
 class WrittenMemory {
