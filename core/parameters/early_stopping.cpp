@@ -26,24 +26,17 @@ EarlyStopping::EarlyStopping(const EarlyStoppingOptions& options, CallSite site)
   if (!(options.least_change >= 0))
     detail::refuse(kWhat,
                    "least_change must be at least 0, not " + std::to_string(options.least_change));
-  if (options.higher_is_better) best_ = -best_;
 }
 
 bool EarlyStopping::is_better(double metric) const noexcept {
-  const double change = options_.higher_is_better ? metric - best_ : best_ - metric;
-  // The first metric is the best. (Comparing it would fail for infinity: infinity - infinity is
-  // NaN.)
-  return best_update_ < 0 ? !std::isnan(metric) : change > options_.least_change;
+  if (!best_) return !std::isnan(metric);
+  return (options_.higher_is_better ? metric - *best_ : *best_ - metric) > options_.least_change;
 }
 
 EarlyStopping::Update EarlyStopping::update(double metric) noexcept {
   const bool is_best = is_better(metric);
-  if (is_best) {
-    best_ = metric;
-    best_update_ = updates_;
-  }
+  if (is_best) best_ = metric;
   since_best_ = is_best ? 0 : since_best_ + 1;
-  ++updates_;
   return {is_best, should_stop()};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,10 @@ class EarlyStopping {
 
   bool should_stop() const noexcept { return since_best_ >= options_.patience; }
   // The best metric so far; before the first, +infinity, or -infinity if higher is better.
-  double best() const noexcept { return best_; }
-  // Number of the best update, from 0; -1 before there is one.
-  std::int64_t best_update() const noexcept { return best_update_; }
+  double best() const noexcept {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return best_.value_or(options_.higher_is_better ? -infinity : infinity);
+  }
 
  private:
   struct Value {
@@ -64,8 +66,8 @@ class EarlyStopping {
   void check_same(const Parameters& parameters, const char* what) const;
 
   EarlyStoppingOptions options_;
-  double best_ = std::numeric_limits<double>::infinity();
-  std::int64_t updates_ = 0, best_update_ = -1, since_best_ = 0;
+  std::optional<double> best_;  // of all metrics so far
+  std::int64_t since_best_ = 0;
   std::vector<Value> values_;  // names and specs of the values in bytes_, in order
   HostBytes bytes_;
   bool has_values_ = false;  // not if they were on a simulated device

@@ -192,7 +192,6 @@ TEST_CASE("metrics refuse what they are not of, by the caller's line") {
 
 TEST_CASE("training stops once the metric has not become better for so many updates") {
   EarlyStopping loss({.patience = 2, .least_change = 0.1});
-  CHECK(loss.best_update() == -1);
   CHECK_FALSE(loss.update(kNaN));
   CHECK(loss.update(1));
   CHECK_FALSE(loss.update(0.95));  // not by more than 0.1
@@ -203,7 +202,6 @@ TEST_CASE("training stops once the metric has not become better for so many upda
   CHECK((!last.best && last.stop && !last));
   CHECK(loss.should_stop());
   CHECK(loss.best() == 0.5);
-  CHECK(loss.best_update() == 3);
   EarlyStopping accuracy({.patience = 1, .higher_is_better = true});
   CHECK(accuracy.best() == -std::numeric_limits<double>::infinity());
   CHECK(accuracy.update(0.5));
