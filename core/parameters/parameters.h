@@ -196,30 +196,39 @@ class Parameters {
   // Saves values, state and slots under their full names as a safetensors file, with the thread's
   // random state if this is the whole set. The file is written under a temporary name and renamed
   // when complete. Eager only (a graph's values belong to a session). Throws FileError.
-  void save(const std::string& file, CallSite site = CallSite::here()) const;
+  void save(const std::string& file, CallSite site = CallSite::here()) const {
+    save_with(file, nullptr, site);
+  }
   // Loads a file of save() or of a session's: the values of every parameter and state below this
   // handle, in place. Slots become the file's: made as needed, zero if it has none. Other contents
   // of the file are ignored, and for a scope the random state too. Throws FileError naming the
   // first parameter that is missing or has another shape or dtype, OutOfMemory; then nothing has
   // changed. Takes host memory for a second copy of the values meanwhile.
   void load(const std::string& file, const RestoreOptions& options = {},
-            CallSite site = CallSite::here()) const;
+            CallSite site = CallSite::here()) const {
+    load_with(file, nullptr, options, site);
+  }
   // With the position of a DataLoader, which goes on with the next batch of its pass, even if
   // `break` has left the loop (see DataLoader). save throws Error if the position is empty. load
   // throws FileError if the file has no position, or one of a loader with other data or batches;
   // then nothing has changed.
   void save(const std::string& file, const Resumable& loader,
-            CallSite site = CallSite::here()) const;
+            CallSite site = CallSite::here()) const {
+    save_with(file, &loader, site);
+  }
   void load(const std::string& file, Resumable& loader, const RestoreOptions& options = {},
-            CallSite site = CallSite::here()) const;
+            CallSite site = CallSite::here()) const {
+    load_with(file, &loader, options, site);
+  }
 
  private:
   friend class detail::Declaring;
   friend void detail::require_own(const Parameters&, const char*);
   struct State;
   Parameters(std::shared_ptr<State> state, std::string prefix);
-  void save_with(const std::string& file, const Resumable* loader) const;
-  void load_with(const std::string& file, Resumable* loader, const RestoreOptions& options) const;
+  void save_with(const std::string& file, const Resumable* loader, CallSite site) const;
+  void load_with(const std::string& file, Resumable* loader, const RestoreOptions& options,
+                 CallSite site) const;
   static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options,
                                            CallSite site);
   Tensor find_substitute(const std::string& full, const Spec& spec, bool trained) const;

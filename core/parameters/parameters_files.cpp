@@ -1,5 +1,6 @@
 // Parameters in checkpoint files.
 #include <algorithm>
+#include <set>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
@@ -17,15 +18,13 @@ namespace {
 
 // Names of all scopes in a set: "encoder", "encoder.0".
 std::vector<std::string> scopes_of(const Parameters& set) {
-  std::vector<std::string> scopes;
+  std::set<std::string> scopes;
   for (const auto* list : {&set.entries(), &set.states()})
     for (const Parameters::Entry& entry : *list)
       for (std::size_t dot = entry.name.find('.'); dot != std::string::npos;
            dot = entry.name.find('.', dot + 1))
-        scopes.push_back(entry.name.substr(0, dot));
-  std::sort(scopes.begin(), scopes.end());
-  scopes.erase(std::unique(scopes.begin(), scopes.end()), scopes.end());
-  return scopes;
+        scopes.insert(entry.name.substr(0, dot));
+  return {scopes.begin(), scopes.end()};
 }
 
 }  // namespace
@@ -51,28 +50,8 @@ void detail::require_any(const Parameters& parameters, const char* what) {
                                    : "the scopes that have some are " + nearest(name, scopes)));
 }
 
-void Parameters::save(const std::string& file, CallSite site) const {
+void Parameters::save_with(const std::string& file, const Resumable* loader, CallSite site) const {
   const detail::CallSiteScope scope(site);
-  save_with(file, nullptr);
-}
-
-void Parameters::save(const std::string& file, const Resumable& loader, CallSite site) const {
-  const detail::CallSiteScope scope(site);
-  save_with(file, &loader);
-}
-
-void Parameters::load(const std::string& file, const RestoreOptions& options, CallSite site) const {
-  const detail::CallSiteScope scope(site);
-  load_with(file, nullptr, options);
-}
-
-void Parameters::load(const std::string& file, Resumable& loader, const RestoreOptions& options,
-                      CallSite site) const {
-  const detail::CallSiteScope scope(site);
-  load_with(file, &loader, options);
-}
-
-void Parameters::save_with(const std::string& file, const Resumable* loader) const {
   detail::refuse_while_tracing("save", detail::entry());
   state_->require_values("save");
   detail::require_any(*this, "save");
@@ -91,7 +70,8 @@ void Parameters::save_with(const std::string& file, const Resumable* loader) con
 }
 
 void Parameters::load_with(const std::string& file, Resumable* loader,
-                           const RestoreOptions& options) const {
+                           const RestoreOptions& options, CallSite site) const {
+  const detail::CallSiteScope scope(site);
   detail::refuse_while_tracing("load", detail::entry());
   state_->require_concrete("load");
   detail::require_any(*this, "load");
