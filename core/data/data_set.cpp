@@ -273,14 +273,14 @@ DataSet DataSet::standardized(const DataSet& reference, CallSite site) const {
     fail<ShapeError>("standardizes on a reference of the same columns, not " +
                      inputs().to_string() + " on " + reference.inputs().to_string());
   const auto columns = static_cast<std::size_t>(row.shape.elements());
-  std::vector<detail::Moments> moments(columns);
+  std::vector<Scale> scales(columns);
   with_values(reference.inputs(), [&](const auto* values) {
     for (std::size_t column = 0; column < columns; ++column)
-      moments[column] =
-          detail::moments(values + column, static_cast<std::size_t>(reference.size()), columns);
+      scales[column] =
+          detail::fit_scale(values + column, static_cast<std::size_t>(reference.size()), columns);
   });
   return with_inputs(transformed(inputs(), [&](double value, std::size_t column) {
-    return (value - moments[column].mean) / moments[column].deviation;
+    return (value - scales[column].mean) / scales[column].deviation;
   }));
 }
 

@@ -11,6 +11,12 @@
 
 namespace ebb {
 
+// scaled = (value - mean) / deviation.
+struct Scale {
+  double mean = 0;
+  double deviation = 1;  // of the whole population; 1 if all values are equal
+};
+
 struct MapOptions {
   std::int64_t batch = 1024;  // samples at a time
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "ebb/core/data/data_set.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::detail {
@@ -56,14 +57,9 @@ inline void gather_rows(const std::byte* from, std::size_t row_bytes,
   }
 }
 
-struct Moments {
-  double mean = 0;
-  double deviation = 1;  // of the whole population; 1 if all values are equal
-};
-
-// Mean and deviation of `count` values, at least one, `stride` apart.
+// The scale of `count` values, at least one, `stride` apart.
 template <class T>
-Moments moments(const T* values, std::size_t count, std::size_t stride = 1) {
+Scale fit_scale(const T* values, std::size_t count, std::size_t stride = 1) {
   const auto at = [&](std::size_t i) { return static_cast<double>(values[i * stride]); };
   double sum = 0;
   bool constant = true;

@@ -105,11 +105,9 @@ Windows TimeSeries::windows(const WindowOptions& options, CallSite site) const {
          std::to_string(options.horizon) + " behind them in each part");
 
   std::vector<Scaled> scaled;
-  for (const Column* column : columns) {
-    const detail::Moments fitted =
-        detail::moments(column->data(), static_cast<std::size_t>(boundary));
-    scaled.push_back({*column, {fitted.mean, fitted.deviation}});
-  }
+  for (const Column* column : columns)
+    scaled.push_back(
+        {*column, detail::fit_scale(column->data(), static_cast<std::size_t>(boundary))});
   std::vector<Scale> also;
   for (std::size_t i = 1; i < scaled.size(); ++i) also.push_back(scaled[i].scale);
   const std::int64_t first = options.length + options.horizon - 1, whole = options.steps - 1;

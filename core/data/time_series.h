@@ -22,19 +22,13 @@ struct WindowOptions {
   double validation = 0.2;   // share of the series, at its end, that is held out
 };
 
-// A scale fitted on the training part: scaled = (value - mean) / deviation.
-struct Scale {
-  double mean = 0;
-  double deviation = 1;
-};
-
 // Windows of a series: samples are past [length, columns] f32, next [steps] f32, both scaled.
 // Column 0 is the series to forecast. Can be taken apart: auto [training, validation] =
 // series.windows();
 struct Windows {
   DataSet training;    // windows whose target lies in the first part
   DataSet validation;  // windows whose target lies in the held-out part (their past may reach back)
-  Scale scale;
+  Scale scale;         // fitted on the training part
   std::vector<Scale> also;  // of the other columns
 };
 
@@ -47,10 +41,9 @@ DataSet get(const Windows& windows) {
 // A series of numbers at equal intervals, on the host, and further series that help to forecast it.
 class TimeSeries {
  public:
-  explicit TimeSeries(std::vector<double> values) : values_(std::move(values)) {}
   // Throws Error if the series differ in length.
-  TimeSeries(std::vector<double> values, std::vector<std::vector<double>> also,
-             CallSite site = CallSite::here());
+  explicit TimeSeries(std::vector<double> values, std::vector<std::vector<double>> also = {},
+                      CallSite site = CallSite::here());
   // Columns of a CSV. Throws FileError with file, line and column.
   static TimeSeries csv(const std::string& file, const TimeSeriesCsvOptions& options,
                         CallSite site = CallSite::here());

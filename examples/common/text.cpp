@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <numbers>
+#include <set>
 #include <unordered_map>
 
 #include "ebb/core/base/error.h"
@@ -58,10 +59,8 @@ Text read_text(const std::string& file) {
   const std::string all{std::istreambuf_iterator<char>(in), {}};
   if (!in || all.size() < 10) throw ebb::FileError("[text] " + file + " cannot be read as a text");
   Text text;
-  text.characters = all;
-  std::ranges::sort(text.characters);
-  text.characters.erase(std::unique(text.characters.begin(), text.characters.end()),
-                        text.characters.end());
+  const std::set<char> characters(all.begin(), all.end());
+  text.characters.assign(characters.begin(), characters.end());
   const std::size_t boundary = all.size() - all.size() / 10;
   for (std::size_t i = 0; i < all.size(); ++i)
     (i < boundary ? text.training : text.held_out)
