@@ -49,8 +49,6 @@ class Gru {
   }
 
  private:
-  GruOutput in_both_ways(const Tensor& x, const GruCall& call) const;
-
   std::vector<GruWeights> layers_;  // with two directions: forward, backward, layer by layer
   double dropout_;
   bool is_bidirectional_;

@@ -1,6 +1,5 @@
 #include "ebb/models/lstm.h"
 
-#include "ebb/core/ops/layout.h"
 #include "ebb/models/detail/recurrent.h"
 
 namespace ebb::models {
@@ -14,7 +13,17 @@ Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& opt
 LstmOutput Lstm::operator()(const Tensor& x, const LstmCall& call, CallSite site) const {
   if (is_bidirectional_) {
     const ebb::detail::CallSiteScope scope(in_layer_of(layers_[0].input, site));
-    return in_both_ways(x, call);
+    const BothWays stack{"lstm",   layers_.size(), layers_[0].recurrent.shape().dim(0),
+                         dropout_, call.phase,     call.lengths};
+    Tensors results =
+        both_ways(stack, x, {call.initial.hidden, call.initial.cell},
+                  [&](const Tensor& below, std::size_t i, const Tensors& initial) -> Tensors {
+                    const LstmResult result =
+                        lstm(below, {&layers_[i], 1},
+                             {.hidden = initial[0], .cell = initial[1], .lengths = call.lengths});
+                    return {result.sequence, result.hidden, result.cell};
+                  });
+    return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
   }
   LstmResult result = lstm({x, site}, layers_,
                            {.dropout = dropout_,
@@ -23,25 +32,6 @@ LstmOutput Lstm::operator()(const Tensor& x, const LstmCall& call, CallSite site
                             .cell = call.initial.cell,
                             .lengths = call.lengths});
   return {std::move(result.sequence), std::move(result.hidden), std::move(result.cell)};
-}
-
-LstmOutput Lstm::in_both_ways(const Tensor& x, const LstmCall& call) const {
-  const std::int64_t units = layers_[0].recurrent.shape().dim(0);
-  require_states("lstm", "hidden", call.initial.hidden, x, layers_.size(), units);
-  require_states("lstm", "cell", call.initial.cell, x, layers_.size(), units);
-  Tensors hidden, cell;
-  const Tensor sequence = both_ways(x, layers_.size() / 2, call.lengths, dropout_, call.phase,
-                                    [&](const Tensor& below, std::size_t i) {
-                                      LstmResult result =
-                                          lstm(below, {&layers_[i], 1},
-                                               {.hidden = initial_state(call.initial.hidden, i),
-                                                .cell = initial_state(call.initial.cell, i),
-                                                .lengths = call.lengths});
-                                      hidden.push_back(std::move(result.hidden));
-                                      cell.push_back(std::move(result.cell));
-                                      return std::move(result.sequence);
-                                    });
-  return {sequence, concat(hidden), concat(cell)};
 }
 
 }  // namespace ebb::models

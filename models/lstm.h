@@ -69,8 +69,6 @@ class Lstm {
   }
 
  private:
-  LstmOutput in_both_ways(const Tensor& x, const LstmCall& call) const;
-
   std::vector<LstmWeights> layers_;  // with two directions: forward, backward, layer by layer
   double dropout_;
   bool is_bidirectional_;

@@ -7,36 +7,44 @@
 
 namespace ebb::models {
 
-Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double probability,
-                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& run_layer) {
+Tensors both_ways(const BothWays& stack, const Tensor& x, const Tensors& initial,
+                  const std::function<Tensors(const Tensor& x, std::size_t i,
+                                              const Tensors& initial)>& run_layer) {
+  constexpr const char* kStates[] = {"hidden", "cell"};
+  for (std::size_t s = 0; s < initial.size(); ++s) {
+    if (!initial[s].defined() || !x.defined() || x.rank() != 3) continue;
+    const Shape expected{static_cast<std::int64_t>(stack.layers), x.shape().dim(0), stack.hidden};
+    if (!ebb::detail::may_equal(initial[s].shape(), expected))
+      ebb::detail::refuse<ShapeError>(stack.model, "the initial " + std::string(kStates[s]) +
+                                                       " must be [2 layers, batch, hidden], here " +
+                                                       expected.to_string() + "; it is " +
+                                                       initial[s].to_string());
+  }
   const auto backwards = [&](const Tensor& sequence) {
-    return lengths.defined() ? reverse_sequence(sequence, lengths) : flip(sequence, 1);
+    return stack.lengths.defined() ? reverse_sequence(sequence, stack.lengths) : flip(sequence, 1);
+  };
+  std::vector<Tensors> states(initial.size());  // after the last step, of each layer
+  const auto run = [&](const Tensor& below, std::size_t i) {
+    Tensors before;
+    const auto begin = static_cast<std::int64_t>(i);
+    for (const Tensor& state : initial)
+      before.push_back(state.defined() ? slice(state, begin, begin + 1) : Tensor());
+    Tensors results = run_layer(below, i, before);
+    for (std::size_t s = 0; s < states.size(); ++s) states[s].push_back(std::move(results[s + 1]));
+    return std::move(results[0]);
   };
   Tensor below = x;
-  for (std::size_t i = 0; i < 2 * layers; i += 2) {
-    if (i > 0) below = dropout(below, probability, phase);
-    const Tensor forward = run_layer(below, i);
+  for (std::size_t i = 0; i < stack.layers; i += 2) {
+    if (i > 0) below = dropout(below, stack.dropout, stack.phase);
+    const Tensor forward = run(below, i);
     Tensor backward = backwards(below);
-    backward = run_layer(backward, i + 1);
+    backward = run(backward, i + 1);
     backward = backwards(backward);
     below = concat({forward, backward}, 2);
   }
-  return below;
-}
-
-void require_states(const char* model, const char* what, const Tensor& states, const Tensor& x,
-                    std::size_t layers, std::int64_t hidden) {
-  if (!states.defined() || !x.defined() || x.rank() != 3) return;
-  const Shape expected{static_cast<std::int64_t>(layers), x.shape().dim(0), hidden};
-  if (!ebb::detail::may_equal(states.shape(), expected))
-    ebb::detail::refuse<ShapeError>(
-        model, "the initial " + std::string(what) + " must be [2 layers, batch, hidden], here " +
-                   expected.to_string() + "; it is " + states.to_string());
-}
-
-Tensor initial_state(const Tensor& states, std::size_t i) {
-  const auto begin = static_cast<std::int64_t>(i);
-  return states.defined() ? slice(states, begin, begin + 1) : Tensor();
+  Tensors results = {below};
+  for (const Tensors& state : states) results.push_back(concat(state));
+  return results;
 }
 
 }  // namespace ebb::models

@@ -50,20 +50,24 @@ std::vector<Weights> declare_layers(const char* model, const Parameters& paramet
   return layers;
 }
 
-// Runs each of `layers` in two passes, the second over the sequences backwards. run_layer(x, i)
-// runs the i-th weights and returns their output at each step. Returns the last layer's output,
-// both directions side by side.
-Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double dropout,
-                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& run_layer);
+// A stack of layers that goes both ways, and one call of it.
+struct BothWays {
+  const char* model;
+  std::size_t layers;   // a layer's two directions counted
+  std::int64_t hidden;  // units of each
+  double dropout;
+  Phase phase;
+  const Tensor& lengths;
+};
 
-// Throws ShapeError "[lstm] the initial hidden must be [2 layers, ..." unless the initial states
-// are [layers, batch, hidden] (both directions counted), with the line of the CallSiteScope it is
-// called in. `what` is the states' name, x the sequences. Undefined states pass. An x that is no
-// [batch, time, in] passes too: the layers refuse it.
-void require_states(const char* model, const char* what, const Tensor& states, const Tensor& x,
-                    std::size_t layers, std::int64_t hidden);
-
-// The i-th of initial states [n, batch, hidden], as [1, batch, hidden]; undefined if they are.
-Tensor initial_state(const Tensor& states, std::size_t i);
+// Runs each layer in two passes, the second over the sequences backwards. `initial` are the states
+// before the first step: the hidden one and an LSTM's cell, [layers, batch, hidden] each, or
+// undefined. run_layer(x, i, initial) runs the i-th weights; its result, and that of all, is the
+// output at each step, both directions side by side, and the states after the last. Throws
+// ShapeError for initial states of another shape, with the line of the CallSiteScope it is called
+// in. An x that is no [batch, time, in] is left to the layers, which refuse it.
+Tensors both_ways(const BothWays& stack, const Tensor& x, const Tensors& initial,
+                  const std::function<Tensors(const Tensor& x, std::size_t i,
+                                              const Tensors& initial)>& run_layer);
 
 }  // namespace ebb::models
