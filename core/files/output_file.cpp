@@ -67,19 +67,6 @@ void require_replaceable(const std::string& name) {
     refuse_file(name + ": cannot be written: it is there and not a regular file");
 }
 
-void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {
-  const auto* in = static_cast<const char*>(from);
-  while (bytes > 0) {
-    const ssize_t put = ::write(descriptor, in, std::min(bytes, kMostWritten));
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      fail_for(name, "cannot be written");
-    }
-    in += put;
-    bytes -= static_cast<std::size_t>(put);
-  }
-}
-
 }  // namespace
 
 std::string little_endian(std::uint64_t number, std::size_t bytes) {
@@ -88,7 +75,32 @@ std::string little_endian(std::uint64_t number, std::size_t bytes) {
   return text;
 }
 
-OutputFile::OutputFile(std::string name) : name_(std::move(name)), target_(behind_links(name_)) {
+WritableFile::~WritableFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void WritableFile::write(const void* from, std::size_t bytes) {
+  const auto* in = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(descriptor_, in, std::min(bytes, kMostWritten));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      fail("cannot be written");
+    }
+    in += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+}
+
+// May report an error of an earlier write.
+void WritableFile::close() {
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
+}
+
+void WritableFile::fail(const char* what) const { fail_for(name_, what); }
+
+OutputFile::OutputFile(std::string name)
+    : WritableFile(std::move(name)), target_(behind_links(name_)) {
   require_replaceable(name_);
   do {
     temporary_ = another_name(target_);
@@ -108,12 +120,7 @@ void OutputFile::check(const std::string& name) {
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
-}
-
-void OutputFile::write(const void* from, std::size_t bytes) {
-  write_all(descriptor_, name_, from, bytes);
 }
 
 void OutputFile::seek(std::uint64_t offset) {
@@ -123,31 +130,15 @@ void OutputFile::seek(std::uint64_t offset) {
 void OutputFile::commit() {
   const std::string folder = folder_of(target_);  // behind the rename nothing may fail
   if (::fsync(descriptor_) != 0) fail("cannot be synced");
-  // Closing may report an error of an earlier write.
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
+  close();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place");
   temporary_.clear();
   sync_folder(folder);
 }
 
-void OutputFile::fail(const char* what) const { fail_for(name_, what); }
-
-ScratchFile::ScratchFile(std::string name)
-    : name_(std::move(name)),
-      descriptor_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
-  if (descriptor_ < 0) fail_for(name_, errno == EEXIST ? "is there already" : "cannot be made");
-}
-
-ScratchFile::~ScratchFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void ScratchFile::write(const void* from, std::size_t bytes) {
-  write_all(descriptor_, name_, from, bytes);
-}
-
-void ScratchFile::close() {
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_for(name_, "cannot be closed");
+ScratchFile::ScratchFile(std::string name) : WritableFile(std::move(name)) {
+  descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) fail(errno == EEXIST ? "is there already" : "cannot be made");
 }
 
 }  // namespace ebb::detail
