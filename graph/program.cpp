@@ -33,8 +33,8 @@ class Emitter {
       const Location location = location_of(fetch.value);
       const bool is_there = location.kind == Location::fetch && location.offset == 0 &&
                             location.index == program_.fetches.size();
-      program_.fetches.push_back(
-          {draft_.specs[fetch.spec], is_there ? Location{} : location, tag("fetch", fetch.site)});
+      program_.fetches.push_back({draft_.specs[fetch.spec], is_there ? Location{} : location,
+                                  tag("fetch", fetch.source.producer->site)});
     }
     for (Index m = 0; m < draft_.memories.size(); ++m)
       if (const Index feed = draft_.memories[m].slot_of;

@@ -23,8 +23,7 @@ Fitted repeated(const Draft& draft, const Schedule& before, const Timeline& time
                 const Turns& turns) {
   Fitted fitted{draft, before};
   repeat_steps(fitted.draft, fitted.schedule, timeline, turns);
-  find_lifetimes(fitted.draft, fitted.schedule, true);
-  assign_offsets(fitted.schedule);
+  lay_out(fitted.draft, fitted.schedule, true);
   fitted.nanoseconds = extra_nanoseconds(timeline, turns);
   return fitted;
 }
@@ -108,8 +107,7 @@ bool make_steps(Draft& draft, const Passes& passes) {
 
 Schedule best_schedule(const Draft& draft, const Passes& passes) {
   const auto scheduled = [&](Schedule schedule) {
-    find_lifetimes(draft, schedule, passes.share);
-    assign_offsets(schedule);
+    lay_out(draft, schedule, passes.share);
     return schedule;
   };
   Schedule as_written = scheduled(order(draft, false));
@@ -135,8 +133,7 @@ std::int64_t fit_arena(Draft& draft, Schedule& schedule, std::size_t arena_bytes
   Fitted best{draft, schedule};
   if (const std::optional<Schedule> reordered = reorder(draft, schedule)) {
     Schedule placed = *reordered;
-    find_lifetimes(draft, placed, true);
-    assign_offsets(placed);
+    lay_out(draft, placed, true);
     if (placed.layout.total_bytes <= arena_bytes) {
       schedule = std::move(placed);
       return nanoseconds;

@@ -90,7 +90,6 @@ struct DraftFetch {
   Node::Source source = {};
   DraftValue value = {};
   Index spec = 0;
-  CallSite site = {};  // of the fetched node
 };
 
 // A graph reduced to some fetches, on its way from nodes to a Program. Each pass fills in the
@@ -152,19 +151,19 @@ struct Schedule {
     std::size_t first = std::numeric_limits<std::size_t>::max(), last = 0;  // in the order
   };
   bool updates_early = false;
-  bool is_reordered = false;  // reorder
-  std::vector<Index> order;   // order: step numbers
-  std::vector<Life> lives;    // find_lifetimes: by memory
-  std::vector<Index> owners;  // find_lifetimes: memory that each lives in after take-overs
-  std::vector<memory::Category> categories;  // find_lifetimes: by memory
-  std::vector<IndexSet> destroyed;           // find_lifetimes: inputs that a step uses up, by step
-  std::vector<std::size_t> workspace;        // find_lifetimes: bytes, by step
-  std::vector<memory::Lifetime> buffers;     // find_lifetimes: buffers to place in the arena
-  std::vector<Index> buffer_of;              // find_lifetimes: by memory; kNone: not in the arena
-  std::vector<Index> workspace_buffer;       // find_lifetimes: by step
-  std::vector<memory::Category> buffer_categories;  // find_lifetimes: by buffer
-  std::vector<memory::Lifetime> host_buffers;       // find_lifetimes: by host buffer
-  memory::Placement layout, host_layout;            // assign_offsets: of the arena, of the host
+  bool is_reordered = false;                 // reorder
+  std::vector<Index> order;                  // order: step numbers
+  std::vector<Life> lives;                   // lay_out: by memory
+  std::vector<Index> owners;                 // lay_out: memory that each lives in after take-overs
+  std::vector<memory::Category> categories;  // lay_out: by memory
+  std::vector<IndexSet> destroyed;           // lay_out: inputs that a step uses up, by step
+  std::vector<std::size_t> workspace;        // lay_out: bytes, by step
+  std::vector<memory::Lifetime> buffers;     // lay_out: buffers to place in the arena
+  std::vector<Index> buffer_of;              // lay_out: by memory; kNone: not in the arena
+  std::vector<Index> workspace_buffer;       // lay_out: by step
+  std::vector<memory::Category> buffer_categories;  // lay_out: by buffer
+  std::vector<memory::Lifetime> host_buffers;       // lay_out: by host buffer
+  memory::Placement layout, host_layout;            // lay_out: of the arena, of the host
 };
 
 }  // namespace ebb::detail

@@ -173,14 +173,11 @@ std::size_t workspace_bytes(const Draft& draft, const DraftStep& step, const Ind
   return rule(query).workspace_bytes;
 }
 
-void find_lifetimes(const Draft& draft, Schedule& schedule, bool share) {
+void lay_out(const Draft& draft, Schedule& schedule, bool share) {
   Lifetimes lifetimes(draft, schedule);
   lifetimes.live();
   lifetimes.share_and_measure(share);
   lifetimes.list_buffers();
-}
-
-void assign_offsets(Schedule& schedule) {
   // Some milliseconds for usual plans, and a quarter of a second at most.
   static constexpr std::size_t kStepsPerBuffer = 10'000, kMostSteps = 2'000'000;
   const auto placed = [](const std::vector<memory::Lifetime>& buffers) {

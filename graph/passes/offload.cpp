@@ -249,8 +249,7 @@ void overlap_moves(const Draft& draft, Schedule& schedule, std::size_t arena_byt
     spread.updates_early = schedule.updates_early;
     spread.is_reordered = schedule.is_reordered;
     spread.order = moves.order_with_moves();
-    find_lifetimes(draft, spread, true);
-    assign_offsets(spread);
+    lay_out(draft, spread, true);
     if (spread.layout.total_bytes <= arena_bytes) {
       schedule = std::move(spread);
       return;

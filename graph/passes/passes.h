@@ -71,11 +71,8 @@ MemoryQuery query_of(const Draft& draft, const DraftStep& step, Specs& inputs, S
 std::size_t workspace_bytes(const Draft& draft, const DraftStep& step, const IndexSet& destroyed);
 
 // Finds lifetimes in that order, workspace, and memory that outputs can take over or kernels can
-// use up (`share`: improves).
-void find_lifetimes(const Draft& draft, Schedule& schedule, bool share);
-
-// Assigns offsets in the arena.
-void assign_offsets(Schedule& schedule);
+// use up (`share`: improves), and assigns offsets in the arena.
+void lay_out(const Draft& draft, Schedule& schedule, bool share);
 
 // Makes the steps of a draft that has its shapes, by the passes before.
 // Returns whether it merged any.

@@ -90,7 +90,7 @@ Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetc
   for (const Tensor& fetch : fetches) {
     if (!graph.owns(fetch))
       refuse(what, "a fetch is not a tensor of this graph: " + fetch.to_string());
-    draft.fetches.push_back({.source = source_of(fetch), .site = fetch.impl()->node->site});
+    draft.fetches.push_back({.source = source_of(fetch)});
   }
   Pruner(draft, graph).run(effects);
   return draft;

@@ -248,8 +248,7 @@ TEST_CASE("a value that comes back twice is not copied back before it is saved",
   mover.put_into_order();
   schedule = {};
   schedule.order = order;
-  detail::find_lifetimes(draft, schedule, true);
-  detail::assign_offsets(schedule);
+  detail::lay_out(draft, schedule, true);
   detail::overlap_moves(draft, schedule, 1_GiB);
   std::vector<std::ptrdiff_t> begins;
   for (const detail::DraftMove& move : draft.moves)

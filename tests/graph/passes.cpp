@@ -206,7 +206,7 @@ TEST_CASE(
   const Draft draft = s.draft({sum(c) + sum(b) + sum(part) + sum(less)});
   for (const bool share : {true, false}) {
     Schedule schedule = order(draft, false);
-    find_lifetimes(draft, schedule, share);
+    lay_out(draft, schedule, share);
     const auto owner_of = [&](const char* name) {
       for (Index step = 0; step < draft.steps.size(); ++step)
         if (draft.steps[step].node->op->name == std::string(name)) {

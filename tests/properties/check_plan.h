@@ -40,8 +40,7 @@ inline void check_search(const Graph& graph, const Tensors& fetches, const FedSh
   if (const auto fewer = detail::fit_best_first(timeline, usage.peak_bytes - 1))
     REQUIRE(fewer->empty());
   detail::repeat_steps(draft, schedule, timeline, turns);
-  detail::find_lifetimes(draft, schedule, true);
-  detail::assign_offsets(schedule);
+  detail::lay_out(draft, schedule, true);
   REQUIRE(schedule.layout.lower_bound_bytes == usage.peak_bytes);
 }
 
