@@ -104,7 +104,6 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
   const Stats after = stats(twin);
   prediction.reads_values = !prediction.reads.empty();
   const Request& request = log->peak_request();
-  prediction.peak_tag = request.tag;
   if (*request.tag.operator_name)
     prediction.peak_node = request.tag.operator_name + ebb::detail::at(request.tag);
   prediction.holders = log->peak_holders(kHolders);

@@ -16,7 +16,6 @@ struct Prediction {
   std::size_t peak_bytes = 0;           // most allocated at once
   ByCategory by_category{};             // of peak_bytes, when it was first reached
   std::string peak_node;                // request that reached it: "matmul (model.cpp:12)"
-  Tag peak_tag = {};                    // of peak_node
   std::vector<Holder> holders;          // of peak_bytes, largest first, a few
   std::size_t reserved_peak_bytes = 0;  // most reserved, on a device that held nothing before
   // The smallest limit, in whole pages, at which the program runs where nothing else is held, while
