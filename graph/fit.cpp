@@ -17,16 +17,11 @@ namespace {
 
 constexpr const char* kWhat = "fit_micro_batch";
 
-bool is_open(const FedShape& fed) {
-  const Shape& declared = fed.placeholder.shape();
-  return declared.rank() > 0 && declared.dim(0) == kOpen;
-}
-
 // Rows that all feeds of open length share.
 std::int64_t rows_of(const FedShapes& shapes) {
   const FedShape* first = nullptr;
   for (const FedShape& fed : shapes) {
-    if (!is_open(fed) || fed.shape.rank() == 0) continue;
+    if (!detail::has_open_rows(fed.placeholder.shape()) || fed.shape.rank() == 0) continue;
     if (first && first->shape[0] != fed.shape[0])
       detail::refuse(kWhat,
                      "a batch is cut along the leading axis that its feeds share, and these have " +
@@ -38,12 +33,6 @@ std::int64_t rows_of(const FedShapes& shapes) {
                    "a batch is cut along the leading axis of its feeds, and none is open (-1)");
   if (first->shape[0] < 1) detail::refuse(kWhat, "a batch has at least 1 row");
   return first->shape[0];
-}
-
-FedShapes with_rows(FedShapes shapes, std::int64_t rows) {
-  for (FedShape& fed : shapes)
-    if (is_open(fed)) fed.shape.set(0, rows);
-  return shapes;
 }
 
 // Refuses what micro-batches would change, as far as that is known: what mixes rows, and a loss
@@ -73,22 +62,29 @@ void require_divisible(const GraphState& graph, const Tensors& fetches, const Fe
 
 }  // namespace
 
+FedShapes detail::with_rows(FedShapes shapes, std::int64_t rows) {
+  for (FedShape& fed : shapes)
+    if (has_open_rows(fed.placeholder.shape())) fed.shape.set(0, rows);
+  return shapes;
+}
+
 memory::MicroBatch Graph::fit_micro_batch(const Tensors& fetches, const FedShapes& shapes,
                                           const Device& device, memory::Limit limit,
                                           CallSite site) const {
   const detail::CallSiteScope scope(site);
   const GraphState::Reading reading(state());
   const std::int64_t rows = rows_of(shapes);
-  require_divisible(state(), fetches, with_rows(shapes, rows), device.runtime());
+  require_divisible(state(), fetches, detail::with_rows(shapes, rows), device.runtime());
   // A plan's time grows with its nodes.
   const auto all =
       std::clamp<std::int64_t>(250'000 / static_cast<std::int64_t>(size() + 1), 16, 256);
   return memory::detail::fit_rows(
       kWhat, rows, limit.bytes_of(device.runtime().capacity_bytes()),
       [&](std::int64_t size) -> memory::detail::Need {
-        const memory::Plan plan = detail::make_program(state(), fetches, with_rows(shapes, size),
-                                                       device.runtime(), {.what = kWhat})
-                                      .plan;
+        const memory::Plan plan =
+            detail::make_program(state(), fetches, detail::with_rows(shapes, size),
+                                 device.runtime(), {.what = kWhat})
+                .plan;
         return {plan.peak_bytes, plan.reserved_bytes};
       },
       all);

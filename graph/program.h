@@ -110,6 +110,13 @@ struct ProgramOptions {
 // such runs are others.
 inline bool looks_for_nan() noexcept { return tape_mode().nan_check != NanCheck::none; }
 
+// Whether a placeholder's leading axis is open, as that of a batch is.
+inline bool has_open_rows(const Shape& declared) noexcept {
+  return declared.rank() > 0 && declared.dim(0) == kOpen;
+}
+// The shapes with so many rows in each feed that has open ones.
+FedShapes with_rows(FedShapes shapes, std::int64_t rows);
+
 // Throws Error for fetches or placeholders of another graph, for a placeholder not fed, and if
 // in-place updates need each other in a circle, or if no plan keeps to the budget; and the shape
 // rules' errors for the fed shapes.

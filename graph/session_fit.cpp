@@ -47,11 +47,10 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
   constexpr std::size_t kMostNodes = 20'000;  // more would take too long
   if (graph.state().nodes().size() > kMostNodes) return std::nullopt;
   std::int64_t rows = 0;
-  std::vector<bool> is_open(shapes.size());
+  FedShapes whole;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const Shape& declared = feeding.placeholders[i].shape();
-    is_open[i] = declared.rank() > 0 && declared.dim(0) == kOpen;
-    if (!is_open[i]) continue;
+    whole.push_back({feeding.placeholders[i], shapes[i]});
+    if (!detail::has_open_rows(feeding.placeholders[i].shape())) continue;
     if (rows != 0 && rows != shapes[i][0]) return std::nullopt;
     rows = shapes[i][0];
   }
@@ -62,14 +61,9 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
   // Fetches get nothing of the memory that the session reserves ahead.
   const std::size_t ahead = held.reserved.current <= preallocated ? held.reserved.current : 0;
   const auto fits = [&](std::int64_t batch) {
-    FedShapes fed;
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      Shape shape = shapes[i];
-      if (is_open[i]) shape.set(0, batch);
-      fed.push_back({feeding.placeholders[i], shape});
-    }
-    const detail::Program program = detail::make_program(
-        graph.state(), fetches, fed, device.runtime(), {.passes = options.passes});
+    const detail::Program program =
+        detail::make_program(graph.state(), fetches, detail::with_rows(whole, batch),
+                             device.runtime(), {.passes = options.passes});
     std::size_t fetched = 0;
     for (const detail::Fetch& fetch : program.fetches)
       fetched += profile.in_pages(fetch.spec.bytes());

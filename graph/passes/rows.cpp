@@ -35,10 +35,9 @@ class Analysis {
     const Node* first = nullptr;
     for (Index f = 0; f < draft_.feeds.size(); ++f) {
       const Node& feed = *draft_.feeds[f];
-      const Shape& declared = feed.outputs[0].shape;
       if (draft_.of_position[feed.number] == kNone) continue;
       if (feeds ? std::ranges::find(*feeds, f) == feeds->end()
-                : declared.rank() == 0 || declared.dim(0) != kOpen)
+                : !has_open_rows(feed.outputs[0].shape))
         continue;
       const std::int64_t count = draft_.feed_specs[f].shape.dim(0);
       if (first && count != rows_.count) {
