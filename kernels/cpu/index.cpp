@@ -117,10 +117,10 @@ template <class Add>
 Status add_chosen(const KernelContext& context, std::int64_t chosen, const Add& add) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
-  AllInRange added(in.elements());
-  if (out.elements() == 0) return added.after({});
+  OutOfRange out_of_range(in.elements());
+  if (out.elements() == 0) return out_of_range.after({});
   return for_indices(indices, [&](const auto* index) {
-    return added.after(for_wide(out.spec.dtype, [&]<class T>(T) {
+    return out_of_range.after(for_wide(out.spec.dtype, [&]<class T>(T) {
       for_axis_parts(axis, chosen, [&](const AxisPart& part) {
         T* const own = out.as<T>() + part.outer * axis.size * axis.inner;
         if (part.to - part.from == axis.inner)
@@ -128,7 +128,8 @@ Status add_chosen(const KernelContext& context, std::int64_t chosen, const Add& 
         else
           for (std::int64_t row = part.first; row < part.last; ++row)
             std::fill(own + row * axis.inner + part.from, own + row * axis.inner + part.to, T{});
-        added.note(add(index, in.as<const T>() + part.outer * chosen * axis.inner, own, part));
+        out_of_range.note(
+            -add(index, in.as<const T>() + part.outer * chosen * axis.inner, own, part));
       });
     }));
   });

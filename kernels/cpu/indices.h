@@ -14,34 +14,22 @@ inline Status for_indices(const Buffer& indices, const Body& body) {
   return kNoKernel;
 }
 
-inline constexpr Status kOutOfRange = Status::fail("was given an index out of range");
-
-// Notes whether any piece of a kernel met an index out of range. The first such index is found
-// afterwards, in order, so that the error does not depend on threads (core/tensor/index_check.h).
+// Counts what the pieces of a kernel met out of range. The first such index is found afterwards, in
+// order, so that the error does not depend on threads (core/tensor/index_check.h). Where each piece
+// handles one part of the range, all values count at first, and pieces take off those that they
+// meet.
 class OutOfRange {
  public:
-  void note() noexcept { found_.store(true, std::memory_order_relaxed); }
+  explicit OutOfRange(std::int64_t values = 0) noexcept : values_(values) {}
+  void note(std::int64_t more = 1) noexcept { values_.fetch_add(more, std::memory_order_relaxed); }
   // The kernel's answer once its pieces are done.
   Status after(Status status) const noexcept {
-    return status.ok() && found_.load(std::memory_order_relaxed) ? kOutOfRange : status;
+    if (!status.ok() || values_.load(std::memory_order_relaxed) == 0) return status;
+    return Status::fail("was given an index out of range");
   }
 
  private:
-  std::atomic<bool> found_{false};
-};
-
-// OutOfRange for kernels whose pieces each handle one part of the range: an index that no piece
-// took is out of range.
-class AllInRange {
- public:
-  explicit AllInRange(std::int64_t values) noexcept : missing_(values) {}
-  void note(std::int64_t taken) noexcept { missing_.fetch_sub(taken, std::memory_order_relaxed); }
-  Status after(Status status) const noexcept {
-    return status.ok() && missing_.load(std::memory_order_relaxed) != 0 ? kOutOfRange : status;
-  }
-
- private:
-  std::atomic<std::int64_t> missing_;
+  std::atomic<std::int64_t> values_;
 };
 
 }  // namespace ebb::cpu
