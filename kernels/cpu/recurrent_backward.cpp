@@ -118,11 +118,7 @@ class Backward {
     const T* const from = of_.of_layer(given, layer);
     T* to = state + layer * size_.state();
     for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
-      if (from == nullptr) {
-        std::fill_n(to + strip, units, T(0));
-      } else {
-        std::copy_n(from + plain, units, to + strip);
-      }
+      copy_units(advanced(from, plain), units, to + strip);
     });
   }
   void end(std::int64_t input, const T* state, std::int64_t layer) const {
@@ -139,12 +135,8 @@ class Backward {
     T* to = of_.state_gradient(of_.at.h0, layer);
     if (to == nullptr || lengths_ == nullptr) return;
     for (std::int64_t b = 0; b < size_.batch; ++b)
-      if (lengths_[b] == 0) {
-        if (from == nullptr)
-          std::fill_n(to + b * size_.hidden, size_.hidden, T(0));
-        else
-          std::copy_n(from + b * size_.hidden, size_.hidden, to + b * size_.hidden);
-      }
+      if (lengths_[b] == 0)
+        copy_units(advanced(from, b * size_.hidden), size_.hidden, to + b * size_.hidden);
   }
 
   // The gradients of a chunk's gates. They lie as the gates do.
@@ -244,20 +236,17 @@ class Backward {
       }
       const T* d_after = d_hidden + b * units;
       if (t + 1 == length.steps && t + 1 < size_.time)
-        d_after = of_.d_hidden == nullptr ? nullptr : of_.of_layer(of_.d_hidden, layer) + at;
-      const T* d_output = from_above;
-      if (d_output != nullptr)
-        d_output +=
-            (is_last_layer ? b * size_.time + t : (t - first) * size_.batch + b) * size_.hidden +
-            unit;
+        d_after = advanced(of_.of_layer(of_.d_hidden, layer), at);
+      const std::int64_t row_above =
+          is_last_layer ? b * size_.time + t : (t - first) * size_.batch + b;
       cell_backward<T>(of_.attributes.cell,
                        {.gates = gates + b * size_.gates() + unit,
-                        .cell = has_cell ? cell + at : nullptr,
-                        .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
+                        .cell = advanced(cell, at),
+                        .cell_before = advanced(cell_before, at),
                         .hidden_before = has_cell ? nullptr : hidden_before(layer, t, b, unit),
                         .d_hidden = d_after,
-                        .d_output = d_output,
-                        .d_cell = has_cell ? d_cell + b * units : nullptr,
+                        .d_output = advanced(from_above, row_above * size_.hidden + unit),
+                        .d_cell = advanced(d_cell, b * units),
                         .d_kept = d_hidden + b * units,
                         .d_gates = d_gates + b * size_.gates() + unit,
                         .stride = size_.hidden},
@@ -269,7 +258,7 @@ class Backward {
   const T* hidden_before(std::int64_t layer, std::int64_t t, std::int64_t b,
                          std::int64_t unit) const noexcept {
     const std::int64_t at = b * size_.hidden + unit;
-    if (t == 0) return of_.h0(layer) == nullptr ? nullptr : of_.h0(layer) + at;
+    if (t == 0) return advanced(of_.h0(layer), at);
     if (!size_.is_last(layer)) return reserve_.hidden_at(layer, t - 1) + at;
     return of_.sequence + (b * size_.time + t - 1) * size_.hidden + unit;
   }

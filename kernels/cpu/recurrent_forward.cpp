@@ -87,13 +87,7 @@ class Forward {
   // Writes `units` units of a layer's state, from `at` on, to the output; state: null for zeros.
   void put(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
            std::int64_t units) const noexcept {
-    T* const to = of_.last(output, layer);
-    if (to == nullptr) return;
-    if (state == nullptr) {
-      std::fill_n(to + at, units, T(0));
-    } else {
-      std::copy_n(state + at, units, to + at);
-    }
+    if (T* const to = of_.last(output, layer)) copy_units(advanced(state, at), units, to + at);
   }
 
   T* packed_w(std::int64_t layer) const noexcept {
@@ -165,20 +159,17 @@ class Forward {
           if (sequence != nullptr) std::fill_n(sequence + element, units, T(0));
           continue;
         }
-        const auto at_row = [](auto* of, std::int64_t elements) {
-          return of == nullptr ? nullptr : of + elements;
-        };
         cell_forward<T>(
             of_.attributes.cell,
             {.product = product + (b - row) * step,
              .recurrent = hidden_before == nullptr ? nullptr : recurrent + (b - row) * step,
              .bias = of_.in(of_.at.b(layer)) + unit,
-             .cell_before = at_row(cell_before, at),
-             .hidden_before = at_row(hidden_before, at),
-             .gates = at_row(gates, b * size.gates() + unit),
-             .cell = at_row(cell, at),
+             .cell_before = advanced(cell_before, at),
+             .hidden_before = advanced(hidden_before, at),
+             .gates = advanced(gates, b * size.gates() + unit),
+             .cell = advanced(cell, at),
              .hidden = hidden + at,
-             .sequence = at_row(sequence, element),
+             .sequence = advanced(sequence, element),
              .stride = size.hidden,
              .product_stride = units},
             units);
@@ -194,16 +185,10 @@ class Forward {
           if (has_cell) put(2, layer, at, cell, units);
         }
         if (!size.is_last(layer) && size.has_dropout)
-          drop_row(layer + 1, hidden + at, dropped(layer + 1) + at, units, element);
+          drop(hidden + at, dropped(layer + 1) + at, units, of_.attributes.dropout,
+               of_.template draw<std::uint64_t>(), (layer + 1) * kRecurrentLayerElements + element);
       }
     });
-  }
-
-  // A layer's input after dropout. `element` counts as core/kernels/recurrent.h says.
-  void drop_row(std::int64_t layer, const T* from, T* to, std::int64_t units,
-                std::int64_t element) const noexcept {
-    drop(from, to, units, of_.attributes.dropout, of_.template draw<std::uint64_t>(),
-         layer * kRecurrentLayerElements + element);
   }
 
   const RecurrentCall<T> of_;

@@ -17,6 +17,20 @@
 // steps.
 namespace ebb::cpu {
 
+// Copies units of a state, or a gradient of one: null for zeros.
+template <class T>
+void copy_units(const T* from, std::int64_t units, T* to) noexcept {
+  if (from == nullptr)
+    std::fill_n(to, units, T(0));
+  else
+    std::copy_n(from, units, to);
+}
+// Null stays null.
+template <class T>
+T* advanced(T* from, std::int64_t elements) noexcept {
+  return from == nullptr ? nullptr : from + elements;
+}
+
 struct RecurrentCut : RecurrentSizes {
   std::int64_t chunk;  // steps
   std::int64_t strip;  // hidden units that one piece of a step computes: its columns of all gates
