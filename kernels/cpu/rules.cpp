@@ -67,9 +67,8 @@ class Update {
 
   void run() const noexcept {
     for_pieces(arrays_[0].elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
-      if (in_place_) return run_in_place(begin, end - begin);
-      for (std::int64_t i = begin; i < end; i += kChunk)
-        run_converted(i, std::min(kChunk, end - i));
+      const std::int64_t some = in_place_ ? end - begin : kChunk;
+      for (std::int64_t i = begin; i < end; i += some) run(i, std::min(some, end - i));
     });
   }
 
@@ -78,24 +77,16 @@ class Update {
   static bool is_stored(const Buffer& array) noexcept {
     return array.spec.dtype == (std::is_same_v<T, float> ? DType::f32 : DType::f64);
   }
-  void run_in_place(std::int64_t first, std::int64_t count) const noexcept {
-    Pointers at;
-    for (std::size_t k = 0; k < kArrays; ++k) at[k] = arrays_[k].as<T>() + first;
-    run(at, count);
-  }
-  void run_converted(std::int64_t first, std::int64_t count) const noexcept {
+  void run(std::int64_t first, std::int64_t count) const noexcept {
     T converted[kArrays][kChunk];
     Pointers at;
     for (std::size_t k = 0; k < kArrays; ++k) {
       at[k] = is_stored(arrays_[k]) ? arrays_[k].as<T>() + first : converted[k];
       if (at[k] == converted[k]) load(arrays_[k], first, at[k], count);
     }
-    run(at, count);
+    run(at, count, std::make_index_sequence<kGradient>{});
     for (std::size_t k = 0; k < kGradient; ++k)
       if (at[k] == converted[k]) store(at[k], arrays_[k], first, count);
-  }
-  void run(const Pointers& at, std::int64_t count) const noexcept {
-    run(at, count, std::make_index_sequence<kGradient>{});
   }
   template <std::size_t... K>
   void run(const Pointers& at, std::int64_t count, std::index_sequence<K...>) const noexcept {
