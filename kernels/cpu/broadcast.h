@@ -43,12 +43,7 @@ EBB_FLATTEN void zip_blocks(F f, const A* a, const B* b, Out* out, std::int64_t 
   };
   for (std::int64_t i = 0; i < count; i += kBlock<T>) {
     const std::int64_t rest = count - i;
-    const Block<T> result = evaluate<F, T>(f, at(a, kOneA, i, rest), at(b, kOneB, i, rest));
-    if (rest >= kBlock<T>) {
-      store(out + i, result);
-    } else {
-      store_tail(out + i, result, rest);
-    }
+    store_some(out + i, evaluate<F, T>(f, at(a, kOneA, i, rest), at(b, kOneB, i, rest)), rest);
   }
 }
 

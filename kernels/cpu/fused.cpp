@@ -63,19 +63,9 @@ class Inputs {
   }
   void copy(std::size_t input, std::int64_t begin, std::int64_t count, void* to) const noexcept {
     const Buffer& from = context_.inputs[input];
-    const auto copied = [&]<class Word>(Word) {
+    static_cast<void>(for_word(from.spec.dtype, [&]<class Word>(Word) {
       expand(from.as<const Word>(), *walks_[input], begin, count, static_cast<Word*>(to));
-    };
-    switch (size_of(from.spec.dtype)) {
-      case 8:
-        return copied(std::uint64_t{});
-      case 4:
-        return copied(std::uint32_t{});
-      case 2:
-        return copied(std::uint16_t{});
-      default:
-        return copied(std::uint8_t{});
-    }
+    }));
   }
 
  private:

@@ -12,12 +12,8 @@ EBB_FLATTEN void map_blocks(F f, const S* in, S* out, std::int64_t count) noexce
   using T = Computed<S>;
   for (std::int64_t i = 0; i < count; i += kBlock<T>) {
     const std::int64_t rest = count - i;
-    const bool is_whole = rest >= kBlock<T>;
-    const Block<T> y = evaluate<F, T>(f, is_whole ? load(in + i) : load_tail(in + i, rest));
-    if (is_whole)
-      store(out + i, y);
-    else
-      store_tail(out + i, y, rest);
+    const Block<T> x = rest >= kBlock<T> ? load(in + i) : load_tail(in + i, rest);
+    store_some(out + i, evaluate<F, T>(f, x), rest);
   }
 }
 

@@ -205,8 +205,8 @@ template <class T>
 inline Block<T> load_some(const T* from, std::int64_t count, T padding = T(1)) noexcept {
   return count >= kBlock<T> ? load(from) : load_tail(from, count, padding);
 }
-template <class T>
-inline void store_some(T* to, const Block<T>& block, std::int64_t count) noexcept {
+template <class To, class T>
+inline void store_some(To* to, const Block<T>& block, std::int64_t count) noexcept {
   if (count >= kBlock<T>) {
     store(to, block);
   } else {
