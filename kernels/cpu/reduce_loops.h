@@ -21,10 +21,7 @@ struct Identity {
   Block<T> operator()(const Block<T>& x, std::int64_t /*j*/) const noexcept {
     return x;
   }
-  template <class T>
-  T padding() const noexcept {
-    return 0;
-  }
+  float padding() const noexcept { return 0; }
 };
 
 namespace detail {
@@ -90,7 +87,7 @@ inline double add_contiguous(const T* in, std::int64_t count, const Term& term =
   if (i == count) return total;
   Block<T> rest = 0;
   for (; i + kBlock<T> <= count; i += kBlock<T>) rest += term(load(in + i), 0);
-  if (i < count) rest += term(load_tail(in + i, count - i, term.template padding<T>()), 0);
+  if (i < count) rest += term(load_tail(in + i, count - i, static_cast<T>(term.padding())), 0);
   return total + sum(rest);
 }
 

@@ -33,28 +33,19 @@ struct SquaredDifference : Centers<T> {
     const Block<T> difference = x - this->at(j);
     return difference * difference;
   }
-  template <class U>
-  U padding() const noexcept {
-    return this->center;
-  }
+  T padding() const noexcept { return this->center; }
 };
 template <class T>
 struct Size : Centers<T> {
   Block<T> operator()(const Block<T>& x, std::int64_t) const noexcept { return max(x, -x); }
-  template <class U>
-  U padding() const noexcept {
-    return 0;
-  }
+  T padding() const noexcept { return 0; }
 };
 template <class T>
 struct Exponential : Centers<T> {
   Block<T> operator()(const Block<T>& x, std::int64_t j) const noexcept {
     return exp(x - this->at(j));
   }
-  template <class U>
-  U padding() const noexcept {
-    return -std::numeric_limits<U>::infinity();
-  }
+  T padding() const noexcept { return -std::numeric_limits<T>::infinity(); }
 };
 
 // Calls f with the terms of this kind.
