@@ -147,16 +147,6 @@ Status add_bias(const KernelContext& context, std::int64_t plane) {
   });
 }
 
-ConvLayout layout_of(const MemoryQuery& query, std::size_t x, std::size_t weights,
-                     const Shape& y) noexcept {
-  return {query.inputs[x].shape, query.inputs[weights].shape, y, query.attribute<ConvAttributes>()};
-}
-ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t weights,
-                     const Buffer& y) noexcept {
-  return {context.inputs[x].spec.shape, context.inputs[weights].spec.shape, y.spec.shape,
-          context.attribute<ConvAttributes>()};
-}
-
 // A piece is a tile of an image.
 template <class T>
 void convolve(const ConvLayout& of, const T* all, const T* weights, T* out, T* tiles) {
@@ -211,7 +201,8 @@ const T* turn(const ConvLayout& of, const T* from, T* to) {
 }  // namespace
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
-  const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
+  const ConvLayout of(query.inputs[0].shape, query.inputs[1].shape, query.outputs[0].shape,
+                      query.attribute<ConvAttributes>());
   const DType dtype = query.outputs[0].dtype;
   if (const auto bytes = library_conv_workspace(ConvPart::forward, of, dtype))
     return {.workspace_bytes = *bytes};
@@ -234,7 +225,8 @@ MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
 }
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
-  const ConvLayout of = layout_of(query, 0, 2, query.inputs[1].shape);
+  const ConvLayout of(query.inputs[0].shape, query.inputs[2].shape, query.inputs[1].shape,
+                      query.attribute<ConvAttributes>());
   const DType dtype = query.outputs[0].dtype;
   if (const auto bytes = library_conv_workspace(ConvPart::weight_gradient, of, dtype))
     return {.workspace_bytes = *bytes};
@@ -244,7 +236,8 @@ MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
 Status conv2d(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &weights = context.inputs[1], &out = context.outputs[0];
   if (out.elements() == 0) return {};
-  const ConvLayout of = layout_of(context, 0, 1, out);
+  const ConvLayout of(x.spec.shape, weights.spec.shape, out.spec.shape,
+                      context.attribute<ConvAttributes>());
   if (const auto status = library_conv(ConvPart::forward, of, x, weights, out, context.workspace))
     return status->ok() ? add_bias(context, of.places()) : *status;
   const Status status = for_wide(out.spec.dtype, [&]<class T>(T) {
@@ -307,7 +300,8 @@ Status conv2d_weight_gradient(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const std::int64_t count = out.elements();
   if (count == 0) return {};
-  const ConvLayout of = layout_of(context, 0, 2, context.inputs[1]);
+  const ConvLayout of(context.inputs[0].spec.shape, out.spec.shape, context.inputs[1].spec.shape,
+                      context.attribute<ConvAttributes>());
   if (const auto status = library_conv(ConvPart::weight_gradient, of, context.inputs[0],
                                        context.inputs[1], out, context.workspace))
     return *status;

@@ -7,23 +7,19 @@
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
-namespace {
-
-template <class T>
-void count_up(const SequenceAttributes& told, T* to, std::int64_t count) {
-  for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      to[i] = convert<T>(std::fma(static_cast<double>(i), told.step, told.start));
-  });
-  if (told.has_last != 0 && count > 0) to[count - 1] = convert<T>(told.last);
-}
-
-}  // namespace
 
 Status sequence(const KernelContext& context) {
   const auto& told = context.attribute<SequenceAttributes>();
   const Buffer& out = context.outputs[0];
-  const auto run = [&]<class T>(T) { count_up(told, out.as<T>(), out.elements()); };
+  const std::int64_t count = out.elements();
+  const auto run = [&]<class T>(T) {
+    T* const to = out.as<T>();
+    for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        to[i] = convert<T>(std::fma(static_cast<double>(i), told.step, told.start));
+    });
+    if (told.has_last != 0 && count > 0) to[count - 1] = convert<T>(told.last);
+  };
   return is_floating(out.spec.dtype) ? for_floating(out.spec.dtype, run)
                                      : for_integer(out.spec.dtype, run);
 }
