@@ -27,16 +27,19 @@ Attempt::~Attempt() {
   for (const auto& [set, take_back] : declarations_) take_back();
 }
 
-void Attempt::announce(const Ref<Node>& leaf) {
-  gradients_.try_emplace(leaf.get(), Change{leaf, false, true});
+void Attempt::announce_gradient(const Ref<Node>& leaf) {
+  for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
+    attempt->gradients_.try_emplace(leaf.get(), Change{leaf, false, true});
 }
 
 // A leaf may be noted twice, with zero_grad() in between. A gradient made after that belongs to
 // this attempt, even if there was one before.
-void Attempt::note(const Ref<Node>& leaf, bool made) {
-  const auto [entry, is_new] = gradients_.try_emplace(leaf.get(), Change{leaf, made});
-  if (!is_new && made) entry->second.made = true;
-  entry->second.is_announced = false;
+void Attempt::note_gradient(const Ref<Node>& leaf, bool made) {
+  for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) {
+    Change& change = attempt->gradients_.try_emplace(leaf.get(), Change{leaf, made}).first->second;
+    change.made |= made;
+    change.is_announced = false;
+  }
 }
 
 void Attempt::note_update(const Ref<Storage>& state, const memory::Tag& by) {

@@ -21,14 +21,9 @@ class Attempt : NoCopy {
   ~Attempt();
 
   // Makes room for the note of a change that is still to come, which then cannot fail.
-  static void announce_gradient(const Ref<Node>& leaf) {
-    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) attempt->announce(leaf);
-  }
+  static void announce_gradient(const Ref<Node>& leaf);
   // Notes that a backward pass has made the gradient of a leaf, or added to it.
-  static void note_gradient(const Ref<Node>& leaf, bool made) {
-    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
-      attempt->note(leaf, made);
-  }
+  static void note_gradient(const Ref<Node>& leaf, bool made);
   // Whether an attempt is under way that has no take_back() for `set` yet.
   static bool has_to_note(const void* set) noexcept {
     for (const Attempt* attempt = current(); attempt; attempt = attempt->outer_)
@@ -63,8 +58,6 @@ class Attempt : NoCopy {
     thread_local constinit Attempt* innermost = nullptr;
     return innermost;
   }
-  void announce(const Ref<Node>& leaf);
-  void note(const Ref<Node>& leaf, bool made);
   void take_back_gradients() noexcept;
   void take_back_states() noexcept;
 

@@ -59,10 +59,8 @@ void RegionClones::clone(const Node::Source& wanted) {
     Tensors inputs;
     for (const Node::Source& source : node->inputs)
       inputs.push_back(is_cloned(source, region) ? read(source) : original(source));
-    InlineVector<Input, 4> arguments;
-    for (const Tensor& input : inputs) arguments.push_back(Input(input));
-    clones_.emplace(node, recorder_->record(*node->op, {arguments.data(), arguments.size()},
-                                            node->attributes, node->site));
+    const InlineVector<Input, 4> arguments(inputs.begin(), inputs.end());
+    clones_.emplace(node, recorder_->record(*node->op, arguments, node->attributes, node->site));
   }
 }
 

@@ -89,9 +89,7 @@ void backward_traced(detail::Trace& trace, const Tensor& loss, const BackwardOpt
     }
   if (leaves.empty()) detail::refuse("backward", kNoHistory);
   const Tensor dy = one_like(loss, "backward", site);
-  const Tensors found = detail::reverse(
-      {&loss, 1}, {&dy, 1}, edges,
-      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+  const Tensors found = detail::reverse({&loss, 1}, {&dy, 1}, edges, {options, site});
   const detail::TapeModeScope scope;
   detail::tape_mode().records = options.create_graph;
   detail::tape_mode().category = memory::Category::gradient;
@@ -181,9 +179,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
   if (!impl_->node) detail::refuse("backward", impl_->lost_history ? kFromCompiled : kNoHistory);
   const Tensor self = *this;  // a watch call may drop this handle
   const Tensor dy = one_like(self, "backward", site);
-  detail::reverse_into_leaves(
-      {&self, 1}, {&dy, 1},
-      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+  detail::reverse_into_leaves({&self, 1}, {&dy, 1}, {options, site});
 }
 
 Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors& with_respect_to,
@@ -209,9 +205,7 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
   }
   if (!output.impl()->node) refuse_without_history(what);
   const Tensor dy = one_like(output, what, site);
-  Tensors result = reverse(
-      {&output, 1}, {&dy, 1}, targets,
-      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+  Tensors result = reverse({&output, 1}, {&dy, 1}, targets, {options, site});
   const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
   if (output.is_symbolic() && std::ranges::all_of(result, undefined) && !reaches_source(output))
     refuse_without_history(what);

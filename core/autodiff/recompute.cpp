@@ -86,7 +86,7 @@ Tensors recompute_gradient(const GradientContext& g) {
   for (const Node::Source& source : g.node().inputs)
     targets.push_back({source.producer.get(), source.output});
   return detail::reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets,
-                         {.create_graph = create_graph, .stop_at_targets = true, .site = g.site()});
+                         {{.create_graph = create_graph}, g.site(), true});
 }
 
 const OpDef recompute_op = {
@@ -120,14 +120,11 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   const Tensors inputs = given;  // `function` may drop the caller's handles
   if (!function) refuse("recompute", "the function is empty", site);
   const detail::GeneratorTrial trial;
-  for (const Tensor& input : inputs) {
-    if (!input.is_symbolic()) continue;
-    const detail::Ref<Recorder> recorder = input.impl()->recorder;
-    const RegionScope region(*recorder);
-    return function(inputs);
-  }
-  if (Recorder* const tracing = detail::tape_mode().tracing) {
-    const RegionScope region(*tracing);
+  const auto symbolic = std::ranges::find_if(inputs, &Tensor::is_symbolic);
+  Recorder* const graph =
+      symbolic != inputs.end() ? symbolic->impl()->recorder.get() : detail::tape_mode().tracing;
+  if (graph) {
+    const RegionScope region(*graph);
     return function(inputs);
   }
   if (!detail::tape_mode().records) return function(inputs);

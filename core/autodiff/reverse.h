@@ -27,12 +27,10 @@ Edge edge_of(const Tensor& tensor);
 // All nodes that a gradient of this tensor would flow through or end in, its own included.
 std::unordered_set<const Node*> nodes_below(const Tensor& tensor);
 
-struct ReverseOptions {
-  bool retain_graph = false;
-  bool create_graph = false;
+struct ReverseOptions : BackwardOptions {
+  CallSite site = {};
   // Targets are the border: nodes below them are not visited.
   bool stop_at_targets = false;
-  CallSite site = {};
 };
 
 // Reverse mode, over the nodes of a tape or of a graph. Returns the gradients of `targets`, given
