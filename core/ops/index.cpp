@@ -17,8 +17,8 @@ struct OneHotAttributes {
   std::int64_t dtype = 0;
 };
 
-IndexAttributes index_attributes(const OpDef& op, int axis, const IndexOptions& options) {
-  return {.axis = axis,
+IndexAttributes along(const OpDef& op, const Operand& x, int axis, const IndexOptions& options) {
+  return {.axis = detail::axis_of(op, axis, x),
           .check_labels = options.check_labels,
           .function = detail::called() ? detail::called() : op.name};
 }
@@ -108,12 +108,6 @@ void infer_one_hot(Inference& inference) {
   inference.output(dtype, out);
 }
 
-// The axis counted from the front; one out of range is left to the shape rule.
-IndexAttributes along(const OpDef& op, const Operand& x, int axis, const IndexOptions& options) {
-  const int rank = detail::tensor_of(op, x).rank();
-  return index_attributes(op, axis < 0 && axis >= -rank ? axis + rank : axis, options);
-}
-
 // The gradient of values added at indices. On a GPU a value at an index out of range is dropped, so
 // its gradient is 0, not NaN.
 template <const OpDef& op>
@@ -152,15 +146,13 @@ Tensor index_add(const Operand& x, const Operand& indices, const Operand& values
 }
 
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
-  return detail::apply_to(
-      gather_op, {x, indices},
-      index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options));
+  return detail::apply_to(gather_op, {x, indices}, along(gather_op, x, axis, options));
 }
 
 Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options) {
   const detail::CalledScope called = detail::check(pick_function, {x, indices});
   const CallSite site = x.site();
-  IndexAttributes attributes = index_attributes(gather_op, x.tensor().rank() - 1, options);
+  IndexAttributes attributes = along(gather_op, x, -1, options);
   attributes.one_per_row = 1;
   const Tensor column = unsqueeze({indices.take(), site}, -1);
   return squeeze({apply_one(gather_op, {x, column}, attributes, site), site}, -1);
@@ -168,10 +160,8 @@ Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& option
 
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
                    const IndexOptions& options) {
-  const OpDef& function = scatter_add_function;
-  return add_parts(function, gather_backward_op,
-                   index_attributes(function, detail::axis_of(function, axis, x), options), x,
-                   indices, updates);
+  return add_parts(scatter_add_function, gather_backward_op,
+                   along(scatter_add_function, x, axis, options), x, indices, updates);
 }
 
 Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype) {

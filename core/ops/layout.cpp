@@ -79,10 +79,9 @@ void infer_concat_backward(Inference& inference) {
 }
 
 Tensors concat_gradient(Gradient g) {
-  Tensors shapes;
-  ManyInputs inputs{g.dy()};
-  for (int i = 0; i < g.inputs(); ++i) shapes.push_back(g.x(i));
-  for (const Tensor& shape : shapes) inputs.push_back(shape);
+  Tensors read{g.dy()};
+  for (int i = 0; i < g.inputs(); ++i) read.push_back(g.x(i));
+  const ManyInputs inputs(read.begin(), read.end());
   return detail::apply_gradient(concat_backward_op, g.inputs(), inputs, g.node().attributes, g);
 }
 

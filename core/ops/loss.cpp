@@ -118,12 +118,9 @@ Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptio
 }
 
 // A subtraction without broadcasting, also for open shapes once they are fed.
-constinit const OpDef difference_op =
-    detail::pair<functors::Subtract>("mse", {.gradient = [](Gradient g) -> Tensors {
-                                       Tensor db = g.wants(1) ? -g.dy() : Tensor();
-                                       return {g.wants(0) ? g.take_dy() : Tensor(), std::move(db)};
-                                     }},
-                                     cpu::zip<functors::Subtract>, cuda::zip<functors::Subtract>);
+constinit const OpDef difference_op = detail::pair<functors::Subtract>(
+    "mse", {.gradient = [](Gradient g) -> Tensors { return of_difference(g, g.take_dy()); }},
+    cpu::zip<functors::Subtract>, cuda::zip<functors::Subtract>);
 
 constinit const OpDef mae_op = detail::pair<functors::AbsoluteDifference>(
     "mae", {.gradient = [](Gradient g) -> Tensors {
