@@ -22,8 +22,7 @@ struct MaskLayout {
     const std::int64_t rows = rank < 2 ? 1 : mask.dim(-2), columns = rank < 1 ? 1 : mask.dim(-1);
     row = rows == 1 ? 0 : columns;
     column = columns == 1 ? 0 : 1;
-    const Shape leading(mask.dims().first(static_cast<std::size_t>(rank < 2 ? 0 : rank - 2)));
-    const BroadcastWalk walk(batch, leading);
+    const BroadcastWalk walk(batch, batch_axes(mask));
     for (; axes < walk.axes(); ++axes) {
       size[axes] = walk.size(axes);
       step[axes] = walk.steps(axes)[0] * rows * columns;
@@ -47,9 +46,6 @@ struct AttentionLayout {
   AttentionLayout(const Shape& q, const Shape& v) noexcept
       : length(q.dim(-2)), keys(v.dim(-2)), depth(q.dim(-1)), width(v.dim(-1)) {
     for (int axis = 0; axis + 2 < q.rank(); ++axis) batch *= q.dim(axis);
-  }
-  static Shape batch_of(const Shape& q) {
-    return Shape(q.dims().first(static_cast<std::size_t>(q.rank() - 2)));
   }
 };
 

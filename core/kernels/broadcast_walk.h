@@ -1,10 +1,17 @@
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 
 #include "ebb/core/base/shape.h"
 
 namespace ebb {
+
+// The axes before the last two, of a batch of matrices; none for a vector.
+inline Shape batch_axes(const Shape& shape) noexcept {
+  const int axes = shape.rank() < 2 ? 0 : shape.rank() - 2;
+  return Shape(shape.dims().first(static_cast<std::size_t>(axes)));
+}
 
 // A walk through an output and inputs that broadcast to it, in its simplest form: axes of size 1
 // dropped, neighbours along which all inputs advance alike merged.

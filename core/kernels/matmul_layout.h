@@ -20,7 +20,7 @@ struct MatmulLayout {
         m(out.dim(-2)),
         n(out.dim(-1)),
         k(a.dim(transpose_a ? -2 : -1)),
-        walk(batch_of(out), batch_of(a), batch_of(b)) {
+        walk(batch_axes(out), batch_axes(a), batch_axes(b)) {
     for (int axis = 0; axis < walk.axes(); ++axis) batch *= walk.size(axis);
     if (walk.axes() == 1 && walk.one(1) && !walk.one(0) && !transpose_a) {
       m *= batch;
@@ -37,10 +37,6 @@ struct MatmulLayout {
       b += i % walk.size(axis) * walk.steps(axis)[1];
       i /= walk.size(axis);
     }
-  }
-
-  static Shape batch_of(const Shape& matrices) noexcept {
-    return Shape(matrices.dims().first(static_cast<std::size_t>(matrices.rank() - 2)));
   }
 };
 

@@ -1,8 +1,8 @@
 #include "ebb/core/ops/linear.h"
 
-#include <algorithm>
 #include <array>
 
+#include "ebb/core/kernels/broadcast_walk.h"
 #include "ebb/core/kernels/in_float.h"
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -16,11 +16,6 @@ namespace ebb {
 namespace {
 
 using Gradient = const GradientContext&;
-
-// The leading axes, of the batch; none for a vector.
-Shape leading(const Shape& x) {
-  return Shape(x.dims().first(static_cast<std::size_t>(std::max(x.rank() - 2, 0))));
-}
 
 // The shape of a product of matrices or vectors.
 Shape product_shape(const Inference& inference) {
@@ -38,7 +33,8 @@ Shape product_shape(const Inference& inference) {
     inference.fail("axis " + std::to_string(inner_a) + " of the first matrix and axis " +
                    std::to_string(inner_b) + " of the second must have one size");
   Shape out;
-  if (a.rank() > 2 || b.rank() > 2) out = detail::broadcast(inference, leading(a), leading(b));
+  if (a.rank() > 2 || b.rank() > 2)
+    out = detail::broadcast(inference, batch_axes(a), batch_axes(b));
   if (a.rank() > 1) out.push_back(a.dim(attributes.transpose_a ? -1 : -2));
   if (b.rank() > 1) out.push_back(b.dim(attributes.transpose_b ? -2 : -1));
   return out;
@@ -128,12 +124,9 @@ Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attrib
       return {relu_gradient(dy, y)};
     case Activation::tanh:
       return {dy * (1 - square(y))};
-    case Activation::sigmoid:
-      return {dy * (y * (1 - y))};
     default:
-      break;
+      return {dy * (y * (1 - y))};
   }
-  return {dy};
 }
 
 // dense_backward from differentiable operators, on x and da as matrices.

@@ -87,7 +87,7 @@ struct Scores {
     causal = attributes.causal != 0;
     if (attributes.mask == 0) return;
     const Buffer& given = context.inputs[mask_input];
-    mask = MaskLayout(given.spec.shape, AttentionLayout::batch_of(context.inputs[0].spec.shape));
+    mask = MaskLayout(given.spec.shape, batch_axes(context.inputs[0].spec.shape));
     if (given.spec.dtype == DType::boolean) {
       counts = given.as<const unsigned char>() + mask.offset(batch);
     } else {

@@ -303,7 +303,7 @@ Attention<T> attention_of(const KernelContext& context, std::size_t mask_input) 
                  .causal = attributes.causal != 0};
   if (attributes.mask == 0) return a;
   const Buffer& mask = in[mask_input];
-  const MaskLayout layout(mask.spec.shape, AttentionLayout::batch_of(in[0].spec.shape));
+  const MaskLayout layout(mask.spec.shape, batch_axes(in[0].spec.shape));
   a.mask_row = layout.row;
   a.mask_column = layout.column;
   for (int axis = 0; axis < layout.axes; ++axis)
