@@ -25,9 +25,6 @@ struct RecurrentAttributes {
   RecurrentCell cell = RecurrentCell::lstm;
 
   bool has_cell() const noexcept { return cell == RecurrentCell::lstm; }
-  std::int64_t columns() const noexcept {  // of W and R
-    return (cell == RecurrentCell::lstm ? 4 : 3) * std::int64_t{hidden};
-  }
 };
 
 // A GRU has no c0, `cell` and d_cell.

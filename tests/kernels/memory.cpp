@@ -82,10 +82,11 @@ TEST_CASE("the workspace of a stack does not grow with its sequence, and is less
     const RecurrentAttributes how{.layers = kLayers, .hidden = kHidden, .d_given = 1, .cell = cell};
     const Attributes attributes = how;
     const auto bytes = [&](std::int64_t time) {
+      const std::int64_t columns = (how.has_cell() ? 4 : 3) * kHidden;
       std::vector<Spec> in = {{DType::f32, {kRows, time, kIn}}};
       for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-        in.push_back({DType::f32, {layer == 0 ? kIn : kHidden, how.columns()}});
-        in.push_back({DType::f32, {kHidden, how.columns()}});
+        in.push_back({DType::f32, {layer == 0 ? kIn : kHidden, columns}});
+        in.push_back({DType::f32, {kHidden, columns}});
         in.push_back({DType::f32, {4 * kHidden}});
       }
       const Spec sequence{DType::f32, {kRows, time, kHidden}};

@@ -101,7 +101,7 @@ void gru_step(const std::vector<double>& x, const std::vector<double>& s,
 Arrays forward(const Arrays& in, const RecurrentAttributes& attributes) {
   const Places places(attributes);
   const std::int64_t batch = in[0].shape[0], time = in[0].shape[1], hidden = attributes.hidden;
-  const std::int64_t columns = attributes.columns();
+  const std::int64_t columns = (attributes.has_cell() ? 4 : 3) * hidden;
   Array below = in[0], last_h({attributes.layers, batch, hidden}), last_c = last_h;
   for (std::int64_t layer = 0; layer < attributes.layers; ++layer) {
     const std::size_t first = places.weights + 3 * static_cast<std::size_t>(layer);
