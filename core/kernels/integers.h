@@ -31,9 +31,7 @@ using AllIntegerFunctors =
     IntegerFunctors<functors::Add, functors::Subtract, functors::Multiply, functors::FloorDivide,
                     functors::Remainder, functors::Maximum, functors::Minimum, functors::Negate,
                     functors::Abs, functors::Sign>;
-}  // namespace detail
 
-namespace detail {
 // The kernel of an operator of floating numbers that takes integers as well.
 template <class F, Kernel floating, Kernel integers>
 Status run_on_numbers(const KernelContext& context) {

@@ -39,15 +39,15 @@ inline Vector<double> sine(Vector<double> x) noexcept {
 }  // namespace detail
 
 template <class T>
-inline Block<T> sin(const Block<T>& x) noexcept {
+inline Block<T> sine(const Block<T>& x) noexcept {
   return in_double([](Vector<double> v) { return detail::sine<0>(v); }, x);
 }
 template <class T>
-inline Block<T> cos(const Block<T>& x) noexcept {
+inline Block<T> cosine(const Block<T>& x) noexcept {
   return in_double([](Vector<double> v) { return detail::sine<1>(v); }, x);
 }
 template <class T>
-inline Block<T> tan(const Block<T>& x) noexcept {
+inline Block<T> tangent(const Block<T>& x) noexcept {
   return in_double([](Vector<double> v) { return detail::sine<0>(v) / detail::sine<1>(v); }, x);
 }
 

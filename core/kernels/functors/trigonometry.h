@@ -6,21 +6,15 @@
 
 namespace ebb::functors {
 
-// Scalars by functions of our own: CUDA's need local memory.
+// By functions of our own: CUDA's need local memory.
 struct Sin {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const { return sin(x); }
-  EBB_HOST_DEVICE float operator()(float x) const { return sine(x); }
-  EBB_HOST_DEVICE double operator()(double x) const { return sine(x); }
+  EBB_HOST_DEVICE auto operator()(const auto& x) const { return sine(x); }
 };
 struct Cos {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const { return cos(x); }
-  EBB_HOST_DEVICE float operator()(float x) const { return cosine(x); }
-  EBB_HOST_DEVICE double operator()(double x) const { return cosine(x); }
+  EBB_HOST_DEVICE auto operator()(const auto& x) const { return cosine(x); }
 };
 struct Tan {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const { return tan(x); }
-  EBB_HOST_DEVICE float operator()(float x) const { return tangent(x); }
-  EBB_HOST_DEVICE double operator()(double x) const { return tangent(x); }
+  EBB_HOST_DEVICE auto operator()(const auto& x) const { return tangent(x); }
 };
 EBB_FUNCTOR(Asin, asin)
 EBB_FUNCTOR(Acos, acos)
