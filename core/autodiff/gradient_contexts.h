@@ -25,29 +25,13 @@ class RegionClones {
   std::unordered_map<const Node*, Tensors> clones_;
 };
 
-// The common part of both contexts: gradients that arrived, and which are asked for.
-class NodeGradient : public GradientContext {
- public:
-  bool wants(int i) const noexcept override { return wants_.has(static_cast<std::size_t>(i)); }
-  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
-  Tensor&& take_dy(int i) const noexcept override {
-    return std::move(dys_[static_cast<std::size_t>(i)]);
-  }
-
- protected:
-  NodeGradient(Node& node, std::span<Tensor> dys, const IndexSet& wants) noexcept
-      : GradientContext(node), dys_(dys), wants_(wants) {}
-  const std::span<Tensor> dys_;
-  const IndexSet& wants_;
-};
-
 // The context of a record of the tape: tensors are rebuilt over the memory that was kept. `frees`:
 // this pass frees the record afterwards, so that the rule may take what it keeps.
-class TapeGradient final : public NodeGradient {
+class TapeGradient final : public GradientContext {
  public:
   TapeGradient(TapeRecord& record, std::span<Tensor> dys, const IndexSet& wants,
                bool frees) noexcept
-      : NodeGradient(record, dys, wants), record_(record), frees_(frees) {}
+      : GradientContext(record, dys, wants), record_(record), frees_(frees) {}
   Tensor x(int i) const override;
   Tensor y(int i) const override;
   Tensor take_x(int i) const override;
@@ -63,11 +47,11 @@ class TapeGradient final : public NodeGradient {
 };
 
 // The context of a node of a graph: tensors are symbolic.
-class GraphGradient final : public NodeGradient {
+class GraphGradient final : public GradientContext {
  public:
   GraphGradient(Node& node, std::span<Tensor> dys, const IndexSet& wants,
                 RegionClones& clones) noexcept
-      : NodeGradient(node, dys, wants), clones_(clones) {}
+      : GradientContext(node, dys, wants), clones_(clones) {}
   Tensor x(int i) const override;
   Tensor y(int i) const override;
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "ebb/core/tensor/node.h"
 
 namespace ebb {
@@ -17,12 +19,14 @@ class GradientContext {
   int inputs() const noexcept { return static_cast<int>(node_.inputs.size()); }
 
   // Whether anybody asks for the gradient of input i; the rule may leave out the others.
-  virtual bool wants(int i) const noexcept = 0;
+  bool wants(int i) const noexcept { return wants_.has(static_cast<std::size_t>(i)); }
   // The gradient of output i. Not defined() if none arrived, which only an operator with several
   // outputs has to expect.
-  virtual const Tensor& dy(int i = 0) const noexcept = 0;
+  const Tensor& dy(int i = 0) const noexcept { return dys_[static_cast<std::size_t>(i)]; }
   // dy(i) for its last reader in the rule: an operator may use its memory up.
-  virtual Tensor&& take_dy(int i = 0) const noexcept = 0;
+  Tensor&& take_dy(int i = 0) const noexcept {
+    return std::move(dys_[static_cast<std::size_t>(i)]);
+  }
   // Input i and output i: with values if the operator declared that its gradient keeps them, else
   // with shape only (enough for sum_like, fill_like). Throws Error if a kept tensor has been
   // updated in place since.
@@ -35,8 +39,11 @@ class GradientContext {
   virtual Tensor take_y(int i = 0) const { return y(i); }
 
  protected:
-  explicit GradientContext(const Node& node) noexcept : node_(node) {}
+  GradientContext(const Node& node, std::span<Tensor> dys, const IndexSet& wants) noexcept
+      : node_(node), dys_(dys), wants_(wants) {}
   const Node& node_;
+  const std::span<Tensor> dys_;
+  const IndexSet& wants_;
 };
 
 }  // namespace ebb

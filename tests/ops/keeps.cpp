@@ -1,5 +1,6 @@
 // Each definition keeps for its gradient exactly what the gradient rule reads.
 #include <cmath>
+#include <span>
 
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/core/ops/copy.h"
@@ -17,25 +18,16 @@ namespace {
 // A gradient rule's view of a node, with values that the test chooses.
 class GivenValues final : public GradientContext {
  public:
-  GivenValues(const Node& node, const IndexSet& wants, Tensors inputs, Tensors outputs, Tensors dys)
-      : GradientContext(node),
-        wants_(wants),
+  GivenValues(const Node& node, const IndexSet& wants, Tensors inputs, Tensors outputs,
+              std::span<Tensor> dys)
+      : GradientContext(node, dys, wants),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)),
-        dys_(std::move(dys)) {}
-  bool wants(int i) const noexcept override { return wants_.has(static_cast<std::size_t>(i)); }
-  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
-  // Holds a second handle, so that the rule cannot take over memory that the next call needs.
-  Tensor&& take_dy(int i) const noexcept override {
-    return std::move(taken_ = dys_[static_cast<std::size_t>(i)]);
-  }
+        outputs_(std::move(outputs)) {}
   Tensor x(int i) const override { return inputs_[static_cast<std::size_t>(i)]; }
   Tensor y(int i) const override { return outputs_[static_cast<std::size_t>(i)]; }
 
  private:
-  const IndexSet wants_;
-  const Tensors inputs_, outputs_, dys_;
-  mutable Tensor taken_;
+  const Tensors inputs_, outputs_;
 };
 
 // Different values of the same shape and dtype.
@@ -79,6 +71,8 @@ struct Rule {
   }
   std::vector<Bytes> gradients(const IndexSet& wants, int changed_input, int changed_output) const {
     Tensors x = inputs, y = outputs;
+    Tensors given =
+        dys;  // other handles: the rule cannot take over memory that the next call needs
     if (changed_input >= 0) {
       Tensor& input = x[static_cast<std::size_t>(changed_input)];
       input = changed(input);
@@ -87,7 +81,7 @@ struct Rule {
       Tensor& output = y[static_cast<std::size_t>(changed_output)];
       output = changed(output);
     }
-    return bytes_of_all(node.op->gradient(GivenValues(node, wants, x, y, dys)));
+    return bytes_of_all(node.op->gradient(GivenValues(node, wants, x, y, given)));
   }
 
   const Node& node;
