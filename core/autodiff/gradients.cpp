@@ -206,8 +206,8 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
   if (!output.impl()->node) refuse_without_history(what);
   const Tensor dy = one_like(output, what, site);
   Tensors result = reverse({&output, 1}, {&dy, 1}, targets, {options, site});
-  const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
-  if (output.is_symbolic() && std::ranges::all_of(result, undefined) && !reaches_source(output))
+  if (output.is_symbolic() && std::ranges::none_of(result, &Tensor::defined) &&
+      !reaches_source(output))
     refuse_without_history(what);
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;

@@ -220,8 +220,7 @@ class Reverse {
       state.dys.clear();
       return;
     }
-    const bool arrived = std::any_of(state.dys.begin(), state.dys.end(),
-                                     [](const Tensor& dy) { return dy.defined(); });
+    const bool arrived = std::ranges::any_of(state.dys, &Tensor::defined);
     Tensors dxs = arrived ? differentiate(node, state) : Tensors(node.inputs.size());
     state.dys.clear();
     if (arrived) check_gradients(node, state, dxs);
