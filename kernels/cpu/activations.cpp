@@ -2,7 +2,6 @@
 
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/pointwise.h"
-#include "ebb/kernels/cpu/powers.h"
 
 namespace ebb::cpu {
 #include "ebb/core/kernels/functors/activations.inc"

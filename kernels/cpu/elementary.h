@@ -9,10 +9,10 @@
 #include "ebb/core/kernels/functors/host_device.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
-// exp, log, log1p, tanh, sine and cosine of whole blocks: no branches and no tables, every lane
-// takes the same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals
-// count as zeros. tests/ops/accuracy.cpp holds them to the bounds that core/kernels/functors/*.inc
-// state.
+// exp, expm1, log, log1p, tanh, sine and cosine of whole blocks: no branches and no tables, every
+// lane takes the same instructions. Polynomials are Taylor's, long enough for the last bit.
+// Denormals count as zeros. tests/ops/accuracy.cpp holds them to the bounds that
+// core/kernels/functors/*.inc state.
 namespace ebb::cpu {
 namespace detail {
 
@@ -115,6 +115,17 @@ inline Vector<T> exp(Vector<T> x) noexcept {
 }
 
 template <class T>
+inline Vector<T> expm1(Vector<T> x) noexcept {
+  const Reduced<T> reduced(x);
+  const Vector<T> e = reduced.exp_minus_one(), power = reduced.scale(T(1) - Vector<T>{});
+  // Beyond 40 the 1 makes no difference, and `power` alone may overflow.
+  Vector<T> y = x > 40 ? reduced.scale(1 + e) : power * e + (power - 1);
+  y = x < -40 ? T(-1) - Vector<T>{} : y;
+  y = x == 0 ? x : y;
+  return x <= Format<T>::kExpHigh ? y : x + kInfinity<T>;
+}
+
+template <class T>
 inline void scaled_exp(Vector<T> x, Vector<T>& value, Vector<T>& scale) noexcept {
   const Reduced<T> reduced(x < Format<T>::kExpLow ? Format<T>::kExpLow - Vector<T>{} : x);
   const BitVector<T> none = {}, down = x > 80 ? none + (Bits<T>(64) << Format<T>::kMantissa) : none;
@@ -196,6 +207,7 @@ inline void sine_and_cosine(Vector<double> angle, Vector<double>& sine,
     return Block<T>::each([](Vector<T> v) { return detail::function<T>(v); }, x); \
   }
 EBB_BLOCK_FUNCTION(exp)
+EBB_BLOCK_FUNCTION(expm1)
 EBB_BLOCK_FUNCTION(log)
 EBB_BLOCK_FUNCTION(log1p)
 EBB_BLOCK_FUNCTION(tanh)

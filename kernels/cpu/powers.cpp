@@ -2,10 +2,20 @@
 
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/powers.h"
+#include "ebb/kernels/cpu/elementary.h"
+#include "ebb/kernels/cpu/one_by_one.h"
 #include "ebb/kernels/cpu/pointwise.h"
-#include "ebb/kernels/cpu/powers.h"
 
 namespace ebb::cpu {
+
+EBB_ONE_BY_ONE(log2)
+EBB_ONE_BY_ONE(log10)
+EBB_ONE_BY_ONE(exp2)
+template <class T>
+inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {
+  return one_by_one([](T a, T b) { return std::pow(a, b); }, x, y);
+}
+
 #include "ebb/core/kernels/functors/powers.inc"
 
 namespace {
