@@ -207,7 +207,6 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
   for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
   if (written.holds(rate_)) rate_ = copy(rate_);
   if (!fused_) return apply_rule(gradient);
-  if (fused_->decays_all()) return;
   for (const std::size_t target : targets_) decays_.push_back(fused_->decays(entries_[target]));
 }
 
@@ -307,7 +306,7 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
   for (const bool decays : {true, false})  // a GPU merges neighbours of one kind
     for (std::size_t i = 0; fused_ && i < size(); ++i) {
-      if ((decays_.empty() || decays_[i]) != decays) continue;
+      if (decays_[i] != decays) continue;
       if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
       updates.push_back(fused_->update_in_place({.parameter = entries_[targets_[i]].tensor,
                                                  .gradient = gradients[i],

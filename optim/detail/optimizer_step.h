@@ -124,7 +124,7 @@ class OptimizerStep : NoCopy {
   Tensor rate_;
   Tensor clip_work_;                                   // work memory of clipping by a norm
   std::vector<std::pair<Tensor, Tensor>> new_values_;  // a target, and what is written to it
-  std::vector<bool> decays_;  // per target of a fused rule; empty: all decay
+  std::vector<bool> decays_;                           // per target of a fused rule
   const int exceptions_ = std::uncaught_exceptions();
 };
 

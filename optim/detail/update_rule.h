@@ -40,8 +40,7 @@ class FusedRule : public Rule {
   DType slot_dtype(std::size_t, DType parameter) const noexcept final {
     return state_.value_or(state_dtype_of(parameter));
   }
-  // Whether weight decay applies to all parameters, or to this one.
-  bool decays_all() const noexcept { return !decay_only_; }
+  // Whether weight decay applies to this parameter.
   bool decays(const Parameters::Entry& parameter) const {
     return !decay_only_ || decay_only_(parameter);
   }
