@@ -114,7 +114,7 @@ inline bool looks_for_nan() noexcept { return tape_mode().nan_check != NanCheck:
 inline bool has_open_rows(const Shape& declared) noexcept {
   return declared.rank() > 0 && declared.dim(0) == kOpen;
 }
-// The shapes with so many rows in each feed that has open ones.
+// The shapes, with `rows` rows in each feed whose leading axis is open.
 FedShapes with_rows(FedShapes shapes, std::int64_t rows);
 
 // Throws Error for fetches or placeholders of another graph, for a placeholder not fed, and if

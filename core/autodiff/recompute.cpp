@@ -86,7 +86,7 @@ Tensors recompute_gradient(const GradientContext& g) {
   for (const Node::Source& source : g.node().inputs)
     targets.push_back({source.producer.get(), source.output});
   return detail::reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets,
-                         {{.create_graph = create_graph}, g.site(), true});
+                         {{.create_graph = create_graph}, g.site(), /*stop_at_targets=*/true});
 }
 
 const OpDef recompute_op = {

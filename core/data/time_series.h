@@ -41,9 +41,10 @@ DataSet get(const Windows& windows) {
 // A series of numbers at equal intervals, on the host, and further series that help to forecast it.
 class TimeSeries {
  public:
+  explicit TimeSeries(std::vector<double> values) : values_(std::move(values)) {}
   // Throws Error if the series differ in length.
-  explicit TimeSeries(std::vector<double> values, std::vector<std::vector<double>> also = {},
-                      CallSite site = CallSite::here());
+  TimeSeries(std::vector<double> values, std::vector<std::vector<double>> also,
+             CallSite site = CallSite::here());
   // Columns of a CSV. Throws FileError with file, line and column.
   static TimeSeries csv(const std::string& file, const TimeSeriesCsvOptions& options,
                         CallSite site = CallSite::here());

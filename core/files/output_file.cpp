@@ -92,7 +92,6 @@ void WritableFile::write(const void* from, std::size_t bytes) {
   }
 }
 
-// May report an error of an earlier write.
 void WritableFile::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
 }

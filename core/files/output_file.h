@@ -20,6 +20,7 @@ class WritableFile : NoCopy {
  protected:
   explicit WritableFile(std::string name) : name_(std::move(name)) {}
   ~WritableFile();
+  // Throws FileError, also for an error of an earlier write.
   void close();
   [[noreturn]] void fail(const char* what) const;
 

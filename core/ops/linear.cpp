@@ -124,7 +124,7 @@ Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attrib
       return {relu_gradient(dy, y)};
     case Activation::tanh:
       return {dy * (1 - square(y))};
-    default:
+    default:  // sigmoid
       return {dy * (y * (1 - y))};
   }
 }

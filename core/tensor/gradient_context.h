@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <utility>
 
 #include "ebb/core/tensor/node.h"
 

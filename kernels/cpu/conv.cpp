@@ -225,7 +225,7 @@ MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
 }
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
-  const ConvLayout of(query.inputs[0].shape, query.inputs[2].shape, query.inputs[1].shape,
+  const ConvLayout of(query.inputs[0].shape, query.outputs[0].shape, query.inputs[1].shape,
                       query.attribute<ConvAttributes>());
   const DType dtype = query.outputs[0].dtype;
   if (const auto bytes = library_conv_workspace(ConvPart::weight_gradient, of, dtype))

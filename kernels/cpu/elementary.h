@@ -148,38 +148,22 @@ inline Vector<T> tanh(Vector<T> x) noexcept {
 // x = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f). Small terms
 // are added first: log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + the series)).
 template <class T>
-struct Mantissa {
-  Vector<T> k, f;
-
-  explicit Mantissa(Vector<T> x) noexcept {
-    using F = Format<T>;
-    constexpr auto kOne = std::bit_cast<Bits<T>>(T(1)),
-                   kSqrtHalf = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
-    // The exponent steps up where the mantissa passes the mantissa of sqrt(1/2).
-    const BitVector<T> stepped = bits<T>(x) + (kOne - kSqrtHalf);
-    k = from_bits<T>((stepped >> F::kMantissa) + std::bit_cast<Bits<T>>(kRound<T>)) -
-        (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
-    f = from_bits<T>((stepped & ((Bits<T>(1) << F::kMantissa) - 1)) + kSqrtHalf) - 1;
-  }
-  // high + log(1 + f) + more, where `more` is small beside the rest.
-  Vector<T> log(Vector<T> high = Vector<T>{}, Vector<T> more = Vector<T>{}) const noexcept {
-    const Vector<T> s = f / (f + 2), z = s * s, half_square = f * f * T(0.5);
-    const Vector<T> tail =
-        s * (half_square + z * polynomial<T>(z, kLogSeries<T, Format<T>::kLogTerms>)) + more;
-    return high - ((half_square - tail) - f);
-  }
-  // y, the logarithm of x, or the result for 0, infinity, NaN and negative x.
-  static Vector<T> at_ends(Vector<T> x, Vector<T> y) noexcept {
-    y = x < std::numeric_limits<T>::min() ? -kInfinity<T> - Vector<T>{} : y;
-    y = x < 0 ? std::numeric_limits<T>::quiet_NaN() - Vector<T>{} : y;
-    return x < kInfinity<T> ? y : x;  // infinity and NaN
-  }
-};
-
-template <class T>
 inline Vector<T> log(Vector<T> x) noexcept {
-  const Mantissa<T> m(x);
-  return m.at_ends(x, m.log(m.k * Format<T>::kLog2High, m.k * Format<T>::kLog2Low));
+  using F = Format<T>;
+  constexpr auto kOne = std::bit_cast<Bits<T>>(T(1)),
+                 kSqrtHalf = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
+  // The exponent steps up where the mantissa passes the mantissa of sqrt(1/2).
+  const BitVector<T> stepped = bits<T>(x) + (kOne - kSqrtHalf);
+  const Vector<T> k = from_bits<T>((stepped >> F::kMantissa) + std::bit_cast<Bits<T>>(kRound<T>)) -
+                      (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
+  const Vector<T> f = from_bits<T>((stepped & ((Bits<T>(1) << F::kMantissa) - 1)) + kSqrtHalf) - 1;
+  const Vector<T> s = f / (f + 2), z = s * s, half_square = f * f * T(0.5);
+  const Vector<T> tail =
+      s * (half_square + z * polynomial<T>(z, kLogSeries<T, F::kLogTerms>)) + k * F::kLog2Low;
+  Vector<T> y = k * F::kLog2High - ((half_square - tail) - f);
+  y = x < std::numeric_limits<T>::min() ? -kInfinity<T> - Vector<T>{} : y;
+  y = x < 0 ? std::numeric_limits<T>::quiet_NaN() - Vector<T>{} : y;
+  return x < kInfinity<T> ? y : x;  // infinity and NaN
 }
 
 // log(w) for w = 1 + x as rounded, plus (x - (w - 1)) / w for the bits that rounding lost. Without

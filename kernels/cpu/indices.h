@@ -20,16 +20,16 @@ inline Status for_indices(const Buffer& indices, const Body& body) {
 // meet.
 class OutOfRange {
  public:
-  explicit OutOfRange(std::int64_t values = 0) noexcept : values_(values) {}
-  void note(std::int64_t more = 1) noexcept { values_.fetch_add(more, std::memory_order_relaxed); }
+  explicit OutOfRange(std::int64_t count = 0) noexcept : count_(count) {}
+  void note(std::int64_t more = 1) noexcept { count_.fetch_add(more, std::memory_order_relaxed); }
   // The kernel's answer once its pieces are done.
   Status after(Status status) const noexcept {
-    if (!status.ok() || values_.load(std::memory_order_relaxed) == 0) return status;
+    if (!status.ok() || count_.load(std::memory_order_relaxed) == 0) return status;
     return Status::fail("was given an index out of range");
   }
 
  private:
-  std::atomic<std::int64_t> values_;
+  std::atomic<std::int64_t> count_;
 };
 
 }  // namespace ebb::cpu

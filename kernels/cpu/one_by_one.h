@@ -1,5 +1,6 @@
 #pragma once
 #include <cmath>
+#include <limits>
 
 #include "ebb/kernels/cpu/vector_block.h"
 
@@ -7,11 +8,18 @@
 // ebb's own would not pay.
 namespace ebb::cpu {
 
+// A denormal as the zero that it counts as. The C library's logarithms and powers are wrong on
+// threads that take denormals for zeros, as kernels' threads do.
+template <class T>
+T flushed(T x) noexcept {
+  return std::fabs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
+}
+
 template <class T, class F, class... More>
 inline Block<T> one_by_one(const F& f, const Block<T>& x, const More&... more) noexcept {
   return Block<T>::each(
       [&](Vector<T> y, const auto&... others) {
-        for (int i = 0; i < kLanes<T>; ++i) y[i] = f(y[i], others[i]...);
+        for (int i = 0; i < kLanes<T>; ++i) y[i] = f(flushed(y[i]), flushed(others[i])...);
         return y;
       },
       x, more...);

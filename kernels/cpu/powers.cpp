@@ -1,5 +1,8 @@
 #include "ebb/core/kernels/functors/powers.h"
 
+#include <cmath>
+#include <limits>
+
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/powers.h"
 #include "ebb/kernels/cpu/elementary.h"

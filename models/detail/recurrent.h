@@ -62,10 +62,10 @@ struct BothWays {
 
 // Runs each layer in two passes, the second over the sequences backwards. `initial` are the states
 // before the first step: the hidden one and an LSTM's cell, [layers, batch, hidden] each, or
-// undefined. run_layer(x, i, initial) runs the i-th weights; its result, and that of all, is the
-// output at each step, both directions side by side, and the states after the last. Throws
-// ShapeError for initial states of another shape, with the line of the CallSiteScope it is called
-// in. An x that is no [batch, time, in] is left to the layers, which refuse it.
+// undefined. run_layer(x, i, initial) runs the i-th weights: it returns their output at each step
+// and the states after the last. The result is the same for the stack, both directions side by
+// side. Throws ShapeError for initial states of another shape, with the line of the CallSiteScope
+// it is called in. An x that is no [batch, time, in] is left to the layers, which refuse it.
 Tensors both_ways(const BothWays& stack, const Tensor& x, const Tensors& initial,
                   const std::function<Tensors(const Tensor& x, std::size_t i,
                                               const Tensors& initial)>& run_layer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "ebb/core/base/error.h"
@@ -193,6 +194,7 @@ TEST_CASE("metrics refuse what they are not of, by the caller's line") {
 TEST_CASE("training stops once the metric has not become better for so many updates") {
   EarlyStopping loss({.patience = 2, .least_change = 0.1});
   CHECK_FALSE(loss.update(kNaN));
+  CHECK(loss.best() == std::numeric_limits<double>::infinity());
   CHECK(loss.update(1));
   CHECK_FALSE(loss.update(0.95));  // not by more than 0.1
   CHECK_FALSE(loss.should_stop());

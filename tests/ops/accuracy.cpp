@@ -164,6 +164,12 @@ TEMPLATE_TEST_CASE("Where functions are exact they are, signs of zeros included"
     CHECK_FALSE(std::signbit(at<T>(keeps_zero, 0)));
     CHECK(at<T>(keeps_zero, 0) == 0);
   }
+  for (const T tiny : {std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::min() / 3}) {
+    if (on_gpu()) break;  // there denormals count
+    CHECK(at<T>(log2, tiny) == -kInfinity);
+    CHECK(at<T>([](const Operand& x) { return pow(x, 0.25); }, tiny) == 0);
+    CHECK(at<T>([](const Operand& x) { return pow(x, -0.1); }, -tiny) == kInfinity);
+  }
   CHECK(at<T>(cos, 0) == 1);
   CHECK(at<T>(cosh, 0) == 1);
   CHECK(at<T>(acos, 1) == 0);

@@ -6,7 +6,8 @@
 
 namespace ebb::functors {
 
-// By functions of our own: CUDA's need local memory.
+// Numbers by functions of our own, since CUDA's need local memory; blocks of the CPU by the C
+// library (kernels/cpu/trigonometry.cpp).
 struct Sin {
   EBB_HOST_DEVICE auto operator()(const auto& x) const { return sine(x); }
 };
