@@ -165,7 +165,7 @@ TEMPLATE_TEST_CASE("Where functions are exact they are, signs of zeros included"
     CHECK(at<T>(keeps_zero, 0) == 0);
   }
   for (const T tiny : {std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::min() / 3}) {
-    if (on_gpu()) break;  // there denormals count
+    if (!on_host()) break;  // on a GPU denormals count
     CHECK(at<T>(log2, tiny) == -kInfinity);
     CHECK(at<T>([](const Operand& x) { return pow(x, 0.25); }, tiny) == 0);
     CHECK(at<T>([](const Operand& x) { return pow(x, -0.1); }, -tiny) == kInfinity);
