@@ -110,7 +110,7 @@ struct ProgramOptions {
 // such runs are others.
 inline bool looks_for_nan() noexcept { return tape_mode().nan_check != NanCheck::none; }
 
-// Whether a placeholder's leading axis is open, as that of a batch is.
+// Whether a placeholder's leading axis is open, as a batch's is.
 inline bool has_open_rows(const Shape& declared) noexcept {
   return declared.rank() > 0 && declared.dim(0) == kOpen;
 }

@@ -11,7 +11,7 @@
 
 namespace ebb {
 
-// How values are standardized: scaled = (value - mean) / deviation.
+// A value is standardized to (value - mean) / deviation.
 struct Scale {
   double mean = 0;
   double deviation = 1;  // of the whole population; 1 if all values are equal

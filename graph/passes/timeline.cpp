@@ -72,7 +72,7 @@ class Builder {
     timeline_.steps.push_back(step);
   }
 
-  // The same conditions as those of lay_out, but for the last read.
+  // Its conditions are lay_out's, but for the last read.
   void add_read(const DraftStep& from, std::size_t j, Timeline::Step& step) {
     const OpDef& op = *from.node->op;
     const std::span<const DraftOperand> inputs = draft_.inputs_of(from);
