@@ -195,7 +195,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
 
   Stream* const stream = runtime.stream();
   if (runtime.has_streams()) use_on(stream, a.inputs, results, workspace);
-  const Launch launch{.run = kernel.run,
+  const Launch launch{.run = runtime.is_simulated() ? kernel.simulated : kernel.run,
                       .context = {.inputs = {buffers.data(), a.inputs.size()},
                                   .outputs = {buffers.data() + a.inputs.size(), results.size()},
                                   .attributes = query.attributes,

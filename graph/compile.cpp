@@ -183,7 +183,7 @@ class Calls final : public CompiledCalls {
     const Generator& generator = detail::generator();
     std::vector<std::int64_t> values;
     for (std::uint64_t i = 0; i < traced.draws; ++i) {
-      values.push_back(static_cast<std::int64_t>(generator.key));
+      values.push_back(static_cast<std::int64_t>(by_rank(generator.key)));
       values.push_back(static_cast<std::int64_t>(generator.counter + i));
     }
     return Tensor::from(values, {static_cast<std::int64_t>(traced.draws), 2}, memory_->device);

@@ -10,6 +10,7 @@
 #include "ebb/core/base/log.h"
 #include "ebb/core/base/no_copy.h"
 #include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/collective.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -35,7 +36,7 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream,
   launches_.reserve(program_.steps.size());
   for (const Step& step : program_.steps) {
     const Buffer* values = buffers_.data() + step.first_value;
-    launches_.push_back({.run = step.kernel->run,
+    launches_.push_back({.run = runtime_.is_simulated() ? step.kernel->simulated : step.kernel->run,
                          .context = {.inputs = {values, step.inputs},
                                      .outputs = {values + step.inputs, step.outputs},
                                      .attributes = &step.node->attributes,
@@ -223,8 +224,11 @@ void Executable::fill_slots(Arena& arena, Stream* stream, std::span<const Tensor
   }
 }
 
-// Waits for copies that a failed run has begun: nothing else would.
+// Waits for copies and collectives that a failed run has begun: nothing else would.
 void Executable::end_moves(Stream* stream) noexcept {
+  for (const Step& step : program_.steps)
+    if (step.node->op->communicates)
+      step.node->attributes.get<CollectiveAttributes>().world->drain();
   if (program_.plan.moved_values == 0) return;
   try {
     runtime_.synchronise(stream);

@@ -8,6 +8,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/random/random.h"
@@ -15,6 +16,7 @@
 #include "ebb/optim/all_operators.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
+#include "ebb/optim/detail/reduction.h"
 #include "ebb/optim/groups.h"
 #include "ebb/optim/kernels/accumulator.h"
 
@@ -120,32 +122,63 @@ std::vector<Tensor> commit_whole(const Parts& parts, const Queue& queue) {
   }
 }
 
+// A micro-batch, of one process or of all ranks.
+struct Micro {
+  Tensor loss;
+  Tensor samples;
+  Tensor weight;          // of the gradients in the sums
+  bool are_sums = false;  // the gradients are the new sums
+};
+
 // Adds to the sums, on a GPU by one kernel for all, and counts.
-void add_gradients(Parts& parts, const Tensor& samples) {
+void add_gradients(Parts& parts, const Micro& micro) {
   for (Part& part : parts)
-    for (std::size_t i = 0; i < part.step.size(); ++i)
-      part.sums.push_back(part.gradients[i].defined()
-                              ? apply_one(accumulate_op,
-                                          {part.step.sum(i), part.gradients[i], samples}, {},
-                                          CallSite::here())
-                              : part.step.sum(i));
+    for (std::size_t i = 0; i < part.step.size(); ++i) {
+      const Tensor &sum = part.step.sum(i), &gradient = part.gradients[i];
+      part.sums.push_back(!gradient.defined() ? sum
+                          : micro.are_sums    ? assign(sum, gradient)
+                                           : apply_one(accumulate_op, {sum, gradient, micro.weight},
+                                                       {}, CallSite::here()));
+    }
   for (Part& part : parts)
     part.count = part.count.is_symbolic() ? part.counted : assign(part.count, part.counted);
 }
 
-// The gradients of the targets of all parts, by one backward pass.
-void differentiate(Parts& parts, const Tensor& loss, const std::vector<Targets>& below) {
-  Tensors inputs;
+// The gradients of the targets of all parts, by one backward pass. With a world they are summed
+// over it.
+Micro differentiate(Parts& parts, const Tensor& loss, const Tensor& samples,
+                    const std::vector<Targets>& below,
+                    const std::optional<distributed::World>& world) {
+  Tensors inputs, sums;
+  Entries entries;
   for (std::size_t p = 0; p < parts.size(); ++p)
-    for (const std::size_t target : below[p])
-      inputs.push_back(parts[p].group.parameters.entries()[target].tensor);
-  Tensors found = ebb::detail::gradients_for("minimize", loss, inputs);
+    for (const std::size_t target : below[p]) {
+      entries.push_back(&parts[p].group.parameters.entries()[target]);
+      inputs.push_back(entries.back()->tensor);
+      if (world && world->ordered())
+        sums.push_back(parts[p].step.sum(parts[p].step.position(target)));
+    }
+  Micro micro{loss, samples, samples};
+  Tensors found;
+  if (world) {
+    WorldMean mean(*world, samples, loss);
+    Reduction reduction(*world, entries, samples, std::move(sums));
+    ebb::detail::gradients_for("minimize", loss, inputs, {}, [&](std::size_t i, Tensor gradient) {
+      reduction.arrive(i, gradient);
+    });
+    found = reduction.sums();
+    mean.finish();
+    micro = {mean.mean, mean.count, fill_like(samples, 1), world->ordered()};
+  } else {
+    found = ebb::detail::gradients_for("minimize", loss, inputs);
+  }
   std::size_t next = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     parts[p].gradients = Tensors(parts[p].step.size());
     for (const std::size_t target : below[p])
       parts[p].gradients[parts[p].step.position(target)] = std::move(found[next++]);
   }
+  return micro;
 }
 
 // Accumulator::minimize.
@@ -175,26 +208,29 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
     Targets targets = with_accumulated(below[i], in_graph, before.targets);
     parts.emplace_back(group, std::move(before), std::move(targets), options);
   }
-  differentiate(parts, loss, below);
+  const std::optional<distributed::World>& world = world_of(groups, "minimize");
+  const Micro micro =
+      with_ranks(world, [&] { return differentiate(parts, loss, samples, below, world); });
 
   // Knowing whether an update is due takes memory, which must be had before anything is written, so
   // eager counts in a copy first. A graph has all its memory before it starts.
   for (Part& part : parts) {
-    part.counted = ebb::detail::add_count(in_graph ? part.count : copy(part.count), samples);
+    part.counted = ebb::detail::add_count(in_graph ? part.count : copy(part.count), micro.samples);
     part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
     if (part.step.size() == 0) continue;
     // Computes the mean beside the sum, not in it: a rule of the user's may throw.
     part.step.prepare(part.gate, [&](std::size_t i) {
       const Tensor& sum = part.step.sum(i);
-      return part.mean(part.gradients[i].defined()
-                           ? sum + cast(part.gradients[i], sum.dtype()) * cast(samples, sum.dtype())
-                           : sum);
+      const Tensor& gradient = part.gradients[i];
+      if (!gradient.defined()) return part.mean(sum);
+      if (micro.are_sums) return part.mean(gradient);
+      return part.mean(sum + cast(gradient, sum.dtype()) * cast(micro.weight, sum.dtype()));
     });
   }
 
-  const Tensor value = value_before_step(loss);
+  const Tensor value = value_before_step(micro.loss);
   const std::vector<Tensor> updates = commit_whole(parts, [&] {
-    add_gradients(parts, samples);
+    add_gradients(parts, micro);
     return update_and_clear(parts);
   });
   return with_all_updates(value, updates);

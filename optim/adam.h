@@ -8,14 +8,15 @@ namespace ebb::optim {
 
 struct AdamOptions {
   LearningRate learning_rate = 1e-3;
-  double beta1 = 0.9;                     // decay of the first moment, in [0, 1)
-  double beta2 = 0.999;                   // decay of the second moment, in [0, 1)
-  double epsilon = 1e-8;                  // added to the root of the corrected second moment
-  double weight_decay = 0;                // times the parameter, added to the gradient
-  DecayOnly decay_only = {};              // parameters that decay; all if empty
-  Clip clip = {};                         // of gradients
-  std::string name = {};                  // tells apart optimizers of one rule on one scope
-  std::optional<DType> state_dtype = {};  // of the moments; else as state_dtype_of()
+  double beta1 = 0.9;                            // decay of the first moment, in [0, 1)
+  double beta2 = 0.999;                          // decay of the second moment, in [0, 1)
+  double epsilon = 1e-8;                         // added to the root of the corrected second moment
+  double weight_decay = 0;                       // times the parameter, added to the gradient
+  DecayOnly decay_only = {};                     // parameters that decay; all if empty
+  Clip clip = {};                                // of gradients
+  std::optional<distributed::World> world = {};  // to average gradients over, weighted by rows
+  std::string name = {};                         // tells apart optimizers of one rule on one scope
+  std::optional<DType> state_dtype = {};         // of the moments; else as state_dtype_of()
 };
 
 // Adam (Kingma & Ba, ICLR 2015), as PyTorch's torch.optim.Adam computes it:
@@ -34,6 +35,7 @@ struct AdamWOptions {
   double weight_decay = 1e-2;  // times rate and parameter, taken from the parameter
   DecayOnly decay_only = {};   // parameters that decay, say is_matrix; all if empty
   Clip clip = {};              // of gradients
+  std::optional<distributed::World> world = {};  // to average gradients over, weighted by rows
   std::string name = {};
   std::optional<DType> state_dtype = {};
 };

@@ -5,13 +5,17 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
+#include "ebb/optim/detail/reduction.h"
 #include "ebb/optim/groups.h"
 
 namespace ebb::optim {
@@ -51,6 +55,61 @@ bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
   return entry.tensor.grad().impl()->storage == gradient.impl()->storage;
 }
 
+// What a step is made with: gradients, or their sums over a world with a gate that divides them.
+struct Averaged {
+  Tensors sums;
+  Gate gate = {};
+  Tensor loss = {};  // of the world
+
+  Tensor mean(const Tensor& sum) const {
+    return gate.defined() ? sum / cast(gate.count, sum.dtype()) : sum;
+  }
+};
+
+// The gate of a step with the rows of all ranks: closed where none has any.
+Gate gate_of(const Tensor& count) { return {ebb::detail::at_least(count, 1), count}; }
+
+// The gradients of a loss with respect to `inputs`, which are those entries', and the loss, summed
+// over the world while they are computed.
+Averaged average(const distributed::World& world, const Entries& entries, const Tensor& loss,
+                 const Tensors& inputs) {
+  const Tensor rows = ebb::detail::rows_in_use(loss, world);
+  WorldMean mean(world, rows, loss);
+  Reduction reduction(world, entries, rows);
+  ebb::detail::gradients_for("minimize", loss, inputs, {}, [&](std::size_t i, Tensor gradient) {
+    reduction.arrive(i, gradient);
+  });
+  Tensors sums = reduction.sums();
+  mean.finish();
+  return {std::move(sums), gate_of(mean.count), mean.mean};
+}
+
+// Likewise of gradients that are there, last parameters first.
+Averaged average(const distributed::World& world, const Entries& entries, Tensors gradients) {
+  const Tensor rows = ebb::detail::rows_in_use(gradients[0], world);
+  WorldMean mean(world, rows, {});
+  Reduction reduction(world, entries, rows);
+  for (std::size_t i = gradients.size(); i-- > 0;)
+    reduction.arrive(i, std::exchange(gradients[i], {}));
+  Tensors sums = reduction.sums();
+  mean.finish();
+  return {std::move(sums), gate_of(mean.count)};
+}
+
+// A step with these gradients of the targets.
+std::vector<Tensor> make_step(const Optimizer& optimizer, const Parameters& parameters,
+                              Targets targets, Tensors gradients) {
+  Entries entries;
+  for (const std::size_t target : targets) entries.push_back(&parameters.entries()[target]);
+  OptimizerStep step(optimizer, parameters, std::move(targets));
+  const std::optional<distributed::World>& world = optimizer.world();
+  const Averaged averaged =
+      world ? with_ranks(world, [&] { return average(*world, entries, std::move(gradients)); })
+            : Averaged{std::move(gradients)};
+  step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(averaged.sums[i]); });
+  return commit([&] { return step.queue(averaged.sums); });
+}
+
 // The step of all groups. Makes the slots before the backward pass, so that the first step has the
 // same peak as all others.
 Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& groups) {
@@ -58,6 +117,7 @@ Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& g
   const Tensor loss = given;
   std::deque<OptimizerStep> steps;
   Tensors inputs;
+  Entries entries;
   std::unordered_set<const Node*> seen;
   NodesBelow below;
   for (const auto& [parameters, optimizer] : groups) {
@@ -67,19 +127,23 @@ Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& g
       const Parameters::Entry& entry = parameters.entries()[target];
       require_unseen(entry, seen);
       inputs.push_back(entry.tensor);
+      entries.push_back(&entry);
     }
     steps.emplace_back(optimizer, parameters, std::move(targets));
   }
   if (steps.empty()) fail_for_frozen(loss);
-  const Tensors all = ebb::detail::gradients_for("minimize", loss, inputs);
+  const std::optional<distributed::World>& world = world_of(groups, "minimize");
+  const Averaged averaged =
+      world ? with_ranks(world, [&] { return average(*world, entries, loss, inputs); })
+            : Averaged{ebb::detail::gradients_for("minimize", loss, inputs)};
   std::vector<Tensors> of_each;
   std::size_t next = 0;
   for (OptimizerStep& step : steps) {
     Tensors& own = of_each.emplace_back();
-    for (std::size_t i = 0; i < step.size(); ++i) own.push_back(all[next++]);
-    step.prepare({}, [&](std::size_t i) { return own[i]; });
+    for (std::size_t i = 0; i < step.size(); ++i) own.push_back(averaged.sums[next++]);
+    step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(own[i]); });
   }
-  const Tensor value = value_before_step(loss);
+  const Tensor value = value_before_step(world ? averaged.loss : loss);
   const std::vector<Tensor> updates = commit([&] {
     std::vector<Tensor> all;
     for (std::size_t i = 0; i < steps.size(); ++i)
@@ -92,11 +156,13 @@ Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& g
 }  // namespace
 
 Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name,
-                     const Clip& clip, CallSite site)
+                     const Clip& clip, CallSite site,
+                     const std::optional<distributed::World>& world)
     : rule_(std::move(rule)),
       learning_rate_(std::move(learning_rate)),
       name_(std::move(name)),
-      clip_(clip) {
+      clip_(clip),
+      world_(world) {
   const ebb::detail::CallSiteScope at(site);
   if (!rule_) refuse("optimizer", "takes a rule, not a null pointer");
   if (!rule_->name() || *rule_->name() == '\0') refuse("optimizer", "a rule needs a name");
@@ -151,9 +217,8 @@ Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallS
                     : gradients[i].shape().is_open()
                         ? ebb::detail::reshape_like(gradients[i], entries[i].tensor)
                         : gradients[i]);
-  OptimizerStep step(*this, parameters, std::move(targets));
-  step.prepare({}, [&](std::size_t i) { return given[i]; });
-  const std::vector<Tensor> updates = commit([&] { return step.queue(given); });
+  const std::vector<Tensor> updates =
+      make_step(*this, parameters, std::move(targets), std::move(given));
   if (!parameters.is_symbolic()) return updates[0];
   return with_all_updates(updates[0], std::span(updates).subspan(1));
 }
@@ -176,9 +241,7 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
     refuse(
         "step",
         "no parameter has a gradient (frozen ones do not count); call backward() on a loss first");
-  OptimizerStep step(*this, parameters, std::move(targets));
-  step.prepare({}, [&](std::size_t i) { return gradients[i]; });
-  commit([&] { return step.queue(gradients); });
+  make_step(*this, parameters, std::move(targets), std::move(gradients));
 }
 
 }  // namespace ebb::optim

@@ -1,7 +1,9 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "ebb/core/device/world.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/optim/clip.h"
 #include "ebb/optim/learning_rate.h"
@@ -15,6 +17,11 @@ namespace ebb::optim {
 // optimizers equal in all three share their slots, all others have their own. Sgd, Adam, AdamW,
 // Rmsprop, Adagrad and Lion are optimizers with their rules.
 //
+// With a world, gradients are averaged over its ranks before anything else is done with them, and
+// weighted by the rows of each: those of the batch in use of a DataLoader over the same world
+// (.shard), or one each without such a loader. All ranks make the step, also one without rows, and
+// have the same parameters after it as before.
+//
 // A step allocates everything, on device and host, before it writes a byte. When it throws
 // (std::bad_alloc too), parameters, slots and counts are unchanged, its memory is free again, and
 // it has drawn no random numbers. For a whole training step, of which this is the last line, see
@@ -24,7 +31,8 @@ class Optimizer {
   // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':', for clipping
   // limits that are not finite and >= 0, and for more than one limit.
   Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name = {},
-            const Clip& clip = {}, CallSite site = CallSite::here());
+            const Clip& clip = {}, CallSite site = CallSite::here(),
+            const std::optional<distributed::World>& world = {});
 
   // Differentiates `loss` (one element) with respect to the parameters below this handle and
   // updates the ones it depends on; all others are constants. Leaves .grad() alone. Eager: makes
@@ -55,12 +63,14 @@ class Optimizer {
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }
   const std::string& name() const noexcept { return name_; }
   const Clip& clip() const noexcept { return clip_; }
+  const std::optional<distributed::World>& world() const noexcept { return world_; }
 
  private:
   std::shared_ptr<const Rule> rule_;
   LearningRate learning_rate_;
   std::string name_;
   Clip clip_;
+  std::optional<distributed::World> world_;
 };
 
 // An optimizer that comes with ebb: its rule with these options.

@@ -13,11 +13,12 @@ struct RmspropOptions {
   double momentum = 0;    // in [0, 1)
   bool centered =
       false;  // divides by the standard deviation, not by the root of the mean of squares
-  double weight_decay = 0;                // times the parameter, added to the gradient
-  DecayOnly decay_only = {};              // parameters that decay; all if empty
-  Clip clip = {};                         // of gradients
-  std::string name = {};                  // tells apart optimizers of one rule on one scope
-  std::optional<DType> state_dtype = {};  // of the slots; else as state_dtype_of()
+  double weight_decay = 0;                       // times the parameter, added to the gradient
+  DecayOnly decay_only = {};                     // parameters that decay; all if empty
+  Clip clip = {};                                // of gradients
+  std::optional<distributed::World> world = {};  // to average gradients over, weighted by rows
+  std::string name = {};                         // tells apart optimizers of one rule on one scope
+  std::optional<DType> state_dtype = {};         // of the slots; else as state_dtype_of()
 };
 
 // RMSprop (Tieleman & Hinton, 2012; centered Graves, 2013), as torch.optim.RMSprop computes it:

@@ -117,8 +117,8 @@ RulePointer make_rule(const LionOptions& options, CallSite site) {
 
 template <class Options>
 OptimizerOf<Options>::OptimizerOf(const Options& options, CallSite site)
-    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
-}
+    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site,
+                options.world) {}
 template class OptimizerOf<SgdOptions>;
 template class OptimizerOf<AdamOptions>;
 template class OptimizerOf<AdamWOptions>;

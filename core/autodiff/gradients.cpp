@@ -183,7 +183,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
 }
 
 Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors& with_respect_to,
-                              const BackwardOptions& options) {
+                              const BackwardOptions& options, const TakeGradient& take) {
   // A watch call may drop the caller's handles.
   const Tensor output = of;
   Tensors inputs = with_respect_to;
@@ -205,14 +205,26 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
   }
   if (!output.impl()->node) refuse_without_history(what);
   const Tensor dy = one_like(output, what, site);
-  Tensors result = reverse({&output, 1}, {&dy, 1}, targets, {options, site});
+  ReverseOptions how{options, site};
+  std::vector<bool> is_taken(inputs.size(), false);
+  if (take)
+    how.take = [&](std::size_t i, Tensor gradient) {
+      is_taken[i] = true;
+      take(i, std::move(gradient));
+    };
+  Tensors result = reverse({&output, 1}, {&dy, 1}, targets, how);
   if (output.is_symbolic() && std::ranges::none_of(result, &Tensor::defined) &&
-      !reaches_source(output))
+      std::ranges::find(is_taken, true) == is_taken.end() && !reaches_source(output))
     refuse_without_history(what);
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;
   for (std::size_t i = 0; i < result.size(); ++i) {
+    if (is_taken[i]) continue;
     if (!result[i].defined()) result[i] = fill_like({inputs[i], site}, 0);
+    if (take) {
+      take(i, std::exchange(result[i], {}));
+      continue;
+    }
     const TensorImpl& impl = *result[i].impl();
     if (!taken.insert(memory_of(impl)).second) result[i] = copy({result[i], site});
   }

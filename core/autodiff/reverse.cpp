@@ -232,8 +232,9 @@ class Reverse {
       if (!state.wants.has(i)) continue;
       Node* producer = sources[i].producer.get();
       if (dxs[i].defined()) arrive(producer, sources[i].output, std::move(dxs[i]));
-      if (--states_[producer].consumers == 0 && into_leaves_ && producer->op == &leaf_op)
-        settle_leaf(*producer);
+      if (--states_[producer].consumers > 0) continue;
+      if (into_leaves_ && producer->op == &leaf_op) settle_leaf(*producer);
+      if (options_.take && producer->inputs.empty()) hand_over(states_[producer]);
     }
   }
 
@@ -255,6 +256,18 @@ class Reverse {
                  ", which is " + input.to_string(),
              node.site);
     }
+  }
+
+  // Gives the gradients of a source that is a target away.
+  void hand_over(State& state) {
+    for (const std::size_t i : state.targets) {
+      if (targets_[i].output >= state.dys.size() || !state.dys[targets_[i].output].defined())
+        continue;
+      const bool is_last = i == state.targets.back();
+      Tensor& dy = state.dys[targets_[i].output];
+      options_.take(i, is_last ? std::move(dy) : dy);
+    }
+    if (!state.targets.empty()) state.dys.clear();
   }
 
   Tensors differentiate(Node& node, State& state) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <unordered_set>
 
@@ -31,6 +32,9 @@ struct ReverseOptions : BackwardOptions {
   CallSite site = {};
   // Targets are the border: nodes below them are not visited.
   bool stop_at_targets = false;
+  // Takes the gradient of a target without inputs as soon as it is complete, by the target's index.
+  // It is then not among the results.
+  std::function<void(std::size_t target, Tensor gradient)> take = {};
 };
 
 // Reverse mode, over the nodes of a tape or of a graph. Returns the gradients of `targets`, given
@@ -47,8 +51,10 @@ void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor
 
 // gradients() for a function named `what` in messages. Works for the line of the enclosing call
 // scope.
+// Gradients go to `take`, if given, as soon as each is complete: one for every input, in any order.
+using TakeGradient = std::function<void(std::size_t input, Tensor gradient)>;
 Tensors gradients_for(const char* what, const Tensor& output, const Tensors& inputs,
-                      const BackwardOptions& options = {});
+                      const BackwardOptions& options = {}, const TakeGradient& take = {});
 
 // Throws Error for a loss of what has lost its history in a compiled step.
 [[noreturn]] void refuse_lost_history(const char* what, CallSite site);

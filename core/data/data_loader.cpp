@@ -6,6 +6,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/loader_pass.h"
+#include "ebb/core/device/world_state.h"
 #include "ebb/core/random/random_key.h"
 #include "ebb/core/tensor/tape_mode.h"
 
@@ -73,6 +74,33 @@ void check_options(std::int64_t samples, const DataLoaderOptions& options) {
   if (samples < 1) detail::refuse(kLoader, "the data set is empty");
 }
 
+// The seed of the shuffle: rank 0's. Throws Error where the ranks' data differ in size.
+std::optional<Seed> shuffle_of(std::int64_t samples, const DataLoaderOptions& options) {
+  std::optional<Seed> seed = options.shuffle.seed();
+  if (options.shuffle.draws()) seed = Seed{detail::next_key()};
+  if (!options.shard) return seed;
+  detail::WorldState& world = options.shard->state();
+  const std::vector<std::int64_t> sizes =
+      world.exchange("the number of samples of a DataLoader", samples);
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    if (sizes[k] != sizes[0])
+      detail::refuse(kLoader, "rank 0 has " + std::to_string(sizes[0]) +
+                                  " samples to deal out, and rank " + std::to_string(k) + " has " +
+                                  std::to_string(sizes[k]) + "; all must have the same data");
+  const std::uint64_t key = static_cast<std::uint64_t>(world.exchange(
+      "the order of a DataLoader", static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
+  return seed ? std::optional(Seed{key}) : std::nullopt;
+}
+
+// Tells the world of a batch while it is in use.
+std::shared_ptr<const void> use_of(const DataLoaderOptions& options, std::int64_t rows) {
+  if (!options.shard) return nullptr;
+  options.shard->state().add_batch(rows);
+  return std::shared_ptr<const void>(
+      static_cast<const void*>(&options),
+      [world = *options.shard, rows](const void*) { world.state().remove_batch(rows); });
+}
+
 void check_reader(const SampleReader& reader) {
   if (reader.fields.empty() || !reader.read)
     detail::refuse(kLoader, "a reader has at least one field and a function that reads them");
@@ -88,11 +116,11 @@ struct DataLoader::State {
   State(detail::Samples samples, const DataLoaderOptions& chosen, CallSite site)
       : data(std::move(samples)),
         options(chosen),
-        here{.shuffle = chosen.shuffle.draws() ? Seed{detail::next_key()} : chosen.shuffle.seed(),
+        here{.shuffle = shuffle_of(data.size(), chosen),
              .samples = data.size(),
              .batch = options.batch,
              .drop_last = options.drop_last},
-        memory(data, std::min(options.batch, data.size()),
+        memory(data, detail::most_rows(std::min(options.batch, data.size()), options),
                static_cast<std::size_t>(1 + detail::ahead_of(data.size(), options)), options.device,
                detail::tag(kLoader, site)) {}
 
@@ -196,6 +224,7 @@ Batch DataLoader::Iterator::operator*() const {
         throw Error(std::string("[") + kLoader +
                     "] the transform gives no batch: its input holds nothing");
     }
+    in_use_ = use_of(state.options, pass_->batches.rows_at(position_));
     batch_ = std::move(batch);
     if (state.current == pass_.get())
       state.here.position = std::max(state.here.position, position_ + 1);
@@ -204,6 +233,7 @@ Batch DataLoader::Iterator::operator*() const {
 }
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {
+  in_use_ = {};
   batch_ = {};  // frees its memory for the next batch
   ++position_;
   return *this;

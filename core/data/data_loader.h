@@ -8,6 +8,7 @@
 #include "ebb/core/data/batch.h"
 #include "ebb/core/data/data_set.h"
 #include "ebb/core/data/sample_reader.h"
+#include "ebb/core/device/world.h"
 #include "ebb/core/files/resumable.h"
 
 namespace ebb {
@@ -41,6 +42,9 @@ struct DataLoaderOptions {
   // the loader's device when the batch is due, without a history. The fields may change in number,
   // shape and dtype.
   std::function<Batch(const Batch&)> transform = {};
+  // Deals each batch out to the ranks of a world: `batch` counts the samples of all of them, whose
+  // order is rank 0's. Parts differ by one sample at most, and may be empty at a ragged end.
+  std::optional<distributed::World> shard = {};
 };
 
 // Batches of a data set on a device, for range-for; every pass is a new shuffle. With two fields
@@ -122,9 +126,10 @@ class DataLoader::Iterator {
   struct Pass;
   explicit Iterator(const std::shared_ptr<State>& state);
   bool at_end() const noexcept;
-  std::shared_ptr<Pass> pass_;  // shared by copies
-  std::int64_t position_ = 0;   // in batches
-  mutable Batch batch_;         // at this position, once it was asked for
+  std::shared_ptr<Pass> pass_;                  // shared by copies
+  std::int64_t position_ = 0;                   // in batches
+  mutable Batch batch_;                         // at this position, once it was asked for
+  mutable std::shared_ptr<const void> in_use_;  // its rows, as the world of .shard knows them
 };
 
 }  // namespace ebb

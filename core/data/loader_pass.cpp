@@ -25,6 +25,11 @@ std::int64_t batches_of(std::int64_t samples, const DataLoaderOptions& options) 
   return whole + (!options.drop_last && samples % options.batch != 0 ? 1 : 0);
 }
 
+std::int64_t most_rows(std::int64_t rows, const DataLoaderOptions& options) noexcept {
+  const std::int64_t ranks = options.shard ? options.shard->size() : 1;
+  return (rows + ranks - 1) / ranks;
+}
+
 std::int64_t ahead_of(std::int64_t samples, const DataLoaderOptions& options) noexcept {
   return std::clamp<std::int64_t>(batches_of(samples, options) - 1, 0, options.ahead);
 }
@@ -37,7 +42,8 @@ LoaderPass::LoaderPass(const Samples& samples, const DataLoaderOptions& options,
       order_(std::move(order)),
       batches_(batches_of(samples.size(), options)) {
   Runtime& runtime = options_.device.runtime();
-  const auto rows = static_cast<std::size_t>(rows_at(0));
+  const auto rows =
+      static_cast<std::size_t>(most_rows(std::min(options_.batch, samples.size()), options));
   std::size_t bytes = 0;
   for (const Spec& field : samples.specs()) bytes += behind(rows * field.bytes());
   wants_thread_ = runtime.has_streams() ||
@@ -53,13 +59,21 @@ LoaderPass::LoaderPass(const Samples& samples, const DataLoaderOptions& options,
 // The thread must end before the members it uses.
 LoaderPass::~LoaderPass() { background_.reset(); }
 
-std::int64_t LoaderPass::rows_at(std::int64_t position) const noexcept {
-  return std::min(options_.batch, samples_.size() - position * options_.batch);
+std::span<const std::int64_t> LoaderPass::samples_at(std::int64_t position) const noexcept {
+  const std::int64_t first = position * options_.batch;
+  const std::int64_t rows = std::min(options_.batch, samples_.size() - first);
+  std::int64_t begin = 0, end = rows;
+  if (options_.shard) {
+    const std::int64_t rank = options_.shard->rank(), ranks = options_.shard->size();
+    begin = rows * rank / ranks;
+    end = rows * (rank + 1) / ranks;
+  }
+  return std::span(order_).subspan(static_cast<std::size_t>(first + begin),
+                                   static_cast<std::size_t>(end - begin));
 }
 
-std::span<const std::int64_t> LoaderPass::samples_at(std::int64_t position) const noexcept {
-  return std::span(order_).subspan(static_cast<std::size_t>(position * options_.batch),
-                                   static_cast<std::size_t>(rows_at(position)));
+std::int64_t LoaderPass::rows_at(std::int64_t position) const noexcept {
+  return static_cast<std::int64_t>(samples_at(position).size());
 }
 
 Batch LoaderPass::take(std::int64_t position) {

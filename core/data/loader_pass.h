@@ -129,6 +129,8 @@ class LoaderPass {
   // Takes the batch at a position, made ahead or made now, and asks for the next ones ahead. Throws
   // if making it failed; then the next call makes it anew.
   Batch take(std::int64_t position);
+  // Samples of the batch at a position that are this rank's.
+  std::int64_t rows_at(std::int64_t position) const noexcept;
 
  private:
   // A batch that is made ahead. It belongs to the thread from ask to done.
@@ -145,7 +147,6 @@ class LoaderPass {
     Made made;
   };
   Lane& lane(std::uint64_t number) noexcept { return lanes_[number % lanes_.size()]; }
-  std::int64_t rows_at(std::int64_t position) const noexcept;
   std::span<const std::int64_t> samples_at(std::int64_t position) const noexcept;
 
   Made finish_first(bool& is_filled);
@@ -170,6 +171,8 @@ class LoaderPass {
 
 // Number of batches in a pass over `samples` samples.
 std::int64_t batches_of(std::int64_t samples, const DataLoaderOptions& options) noexcept;
+// Most samples that this rank has of a batch of `rows`.
+std::int64_t most_rows(std::int64_t rows, const DataLoaderOptions& options) noexcept;
 // Number of batches made ahead at a time.
 std::int64_t ahead_of(std::int64_t samples, const DataLoaderOptions& options) noexcept;
 

@@ -14,7 +14,7 @@ namespace ebb {
 
 namespace {
 
-// Backend of simulated devices: copies nothing and runs nothing.
+// Backend of simulated devices: copies nothing, and runs only kernels that are made for it.
 class SimulatedBackend final : public Backend {
  public:
   bool is_host() const noexcept override { return false; }
@@ -26,6 +26,9 @@ class SimulatedBackend final : public Backend {
   Status copy(Stream*, void*, const void*, std::size_t) noexcept override { return {}; }
   Status fill(Stream*, void*, unsigned char, std::size_t) noexcept override { return {}; }
   Launched run(Stream*, std::span<const Launch> launches) noexcept override {
+    for (std::size_t i = 0; i < launches.size(); ++i)
+      if (const Kernel run = launches[i].run)
+        if (const Status status = run(launches[i].context); !status.ok()) return {status, i};
     return {{}, launches.size()};
   }
 };

@@ -76,6 +76,7 @@ struct DeviceKernel {
   PrepareRule prepare = nullptr;
   MergedKernel run_merged = nullptr;
   bool can_be_captured = true;  // into a program that is recorded once and replayed
+  Kernel simulated = nullptr;   // runs on a simulated device, on buffers without values
 };
 
 namespace cuda {

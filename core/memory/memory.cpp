@@ -11,6 +11,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/simulation.h"
+#include "ebb/core/device/world_state.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/random/random.h"
 
@@ -85,6 +86,20 @@ std::vector<GrownHolder> difference(const std::vector<Holder>& before,
   return grown;
 }
 
+namespace {
+// Sets a variable for the scope's life.
+template <class T>
+class Restored : NoCopy {
+ public:
+  Restored(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Restored() { variable_ = before_; }
+
+ private:
+  T& variable_;
+  const T before_;
+};
+}  // namespace
+
 Prediction predict(const Device& device, const std::function<void(Device)>& program,
                    const PredictOptions& options) {
   constexpr std::size_t kHolders = 10;
@@ -96,7 +111,11 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
   {
     const ebb::detail::SimulationScope simulation(twin, options.values,
                                                   device.runtime().simulation());
+    const Restored world(ebb::detail::predicted_world(),
+                         options.world ? &options.world->state() : ebb::detail::predicted_world());
+    const std::uint64_t counted = ebb::detail::counted_bytes();
     program(twin);
+    prediction.sent_bytes = ebb::detail::counted_bytes() - counted;
     prediction.reads = simulation.reads();
   }
   allocator_of(twin).set_call_log(nullptr);  // tensors that the program keeps are freed later

@@ -2,12 +2,14 @@
 #include <cstddef>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/device/device.h"
 #include "ebb/core/device/simulation.h"
+#include "ebb/core/device/world.h"
 
 namespace ebb::memory {
 
@@ -23,6 +25,7 @@ struct Prediction {
   // watch, catch OutOfMemory or preallocate without a limit.
   std::size_t least_limit_bytes = 0;
   std::size_t held_bytes = 0;      // still allocated after the program returned
+  std::uint64_t sent_bytes = 0;    // to other ranks, by collectives on the device
   std::size_t capacity_bytes = 0;  // room on the device when its twin was made
   bool fits =
       true;  // whether that room was enough after everything that can give way did; free parts of
@@ -39,6 +42,10 @@ struct PredictOptions {
   //   {.values = [](const memory::ValueRead& read) { return read.line == 12 ? 1.0 : 0.5; }}
   // Without it reading throws SimulatedRead.
   GivenValues values = {};
+  // The rank that the program is predicted for: World() gives it within the program. The prediction
+  // is that rank's, byte for byte.
+  //   {.world = distributed::World::simulated(3, 8)}
+  std::optional<distributed::World> world = {};
 };
 
 // The figures in lines, for people; without a last line break.

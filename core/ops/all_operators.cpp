@@ -65,6 +65,10 @@ std::span<const OpDef* const> all_operators() noexcept {
       // update
       &assign_op, &add_assign_op, &assign_slice_op, &assign_slice_at_op, &assign_if_op,
       &increment_op, &add_count_op, &at_least_op, &clear_if_op, &with_updates_op,
+      // collective
+      &all_reduce_op, &all_reduce_max_op, &all_gather_op, &reduce_scatter_op, &broadcast_op,
+      &broadcast_backward_op, &begin_total_op, &end_total_op, &total_in_order_op,
+      &rows_in_use_op,
       // memory figures
       &bytes_in_use_op, &max_bytes_in_use_op, &bytes_limit_op};
   return kAllOperators;

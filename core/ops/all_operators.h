@@ -2,6 +2,7 @@
 #include <span>
 
 #include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"

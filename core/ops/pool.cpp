@@ -64,7 +64,7 @@ void infer_select(Inference& inference) {
   inference.output(inference.inputs[0].dtype, pooled(inference, detail::merge(v, x)));
 }
 
-void infer_backward(Inference& inference) {
+void infer_pool_backward(Inference& inference) {
   detail::require_arithmetic(inference);
   const Shape &dy = inference.inputs[0].shape, &x = inference.inputs[1].shape;
   inference.require(detail::may_equal(dy, pooled(inference, x)),
@@ -128,7 +128,7 @@ constinit const OpDef max_pool_select_op{.name = "max_pool_select",
                                          .cuda = {cuda::max_pool}};
 
 constinit const OpDef max_pool_backward_op{.name = "max_pool_backward",
-                                           .infer = infer_backward,
+                                           .infer = infer_pool_backward,
                                            .gradient = detail::gradient_by<max_pool_select_op, 1>,
                                            .keeps = input(1),
                                            .stops_gradient = bit(1),
@@ -143,7 +143,7 @@ constinit const OpDef avg_pool_op{.name = "avg_pool",
 
 constinit const OpDef avg_pool_backward_op{
     .name = "avg_pool_backward",
-    .infer = infer_backward,
+    .infer = infer_pool_backward,
     .gradient = detail::gradient_by<avg_pool_op>,
     .shape_only = bit(1),
     .cpu = cpu::in_float<cpu::avg_pool_backward, nullptr, cpu::is_input<1>>,

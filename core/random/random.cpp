@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 
+#include "ebb/core/base/process_rank.h"
 #include "ebb/core/random/random_key.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tape_mode.h"
@@ -21,6 +22,11 @@ Generator unseeded() noexcept {
 
 }  // namespace
 
+std::uint64_t by_rank(std::uint64_t key) noexcept {
+  const auto rank = static_cast<std::uint64_t>(process_rank().load(std::memory_order_relaxed));
+  return rank == 0 ? key : derive_key(key, Purpose::rank, rank);
+}
+
 Generator& generator() noexcept {
   thread_local Generator generator = unseeded();
   return generator;
@@ -34,7 +40,7 @@ Tensor next_draw(const Tensor& like, CallSite site) {
 Tensor next_draw(const Device& device, CallSite site) {
   if (Recorder* const tracing = tape_mode().tracing) return tracing->draw(site);
   Generator& generator = detail::generator();
-  const std::array<std::int64_t, 2> draw = {static_cast<std::int64_t>(generator.key),
+  const std::array<std::int64_t, 2> draw = {static_cast<std::int64_t>(by_rank(generator.key)),
                                             static_cast<std::int64_t>(generator.counter)};
   Tensor tensor = Tensor::from(draw, {2}, device, site);
   ++generator.counter;  // not if memory ran out
@@ -47,7 +53,7 @@ std::uint64_t next_key() noexcept {
 }
 
 std::uint64_t session_key(std::optional<Seed> seed) noexcept {
-  return seed ? derive_key(seed->value, Purpose::session) : next_key();
+  return by_rank(seed ? derive_key(seed->value, Purpose::session) : next_key());
 }
 
 }  // namespace detail

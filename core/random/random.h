@@ -73,6 +73,9 @@ class CallScope {
   const GeneratorTrial trial_;
 };
 
+// The key of this process's draws, so that no two ranks of a job draw the same numbers. The
+// generator itself is the same on every rank that ran the same lines, as is what it saves.
+std::uint64_t by_rank(std::uint64_t key) noexcept;
 // A new key from the generator, one step of its counter. Nothing else has it.
 std::uint64_t next_key() noexcept;
 // The key of a session's draws: derived from `seed`, or a new one.

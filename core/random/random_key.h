@@ -11,7 +11,7 @@ namespace ebb::detail {
 // Purpose of a key. Every seed is turned into a key of its purpose before anything is drawn, so
 // that equal seeds share no numbers between purposes. (Initial values hash seed and name into keys
 // of their own: core/parameters/initializer.cpp.)
-enum class Purpose : std::uint64_t { thread, eager, session, shuffle, split };
+enum class Purpose : std::uint64_t { thread, eager, session, shuffle, split, rank };
 
 // A key from a block of random words.
 constexpr std::uint64_t first_words(const Philox::Words& words) noexcept {

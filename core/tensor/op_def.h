@@ -94,6 +94,9 @@ struct OpDef {
   Positions optional_outputs = {};
   // Random, update, statistics: never merged, folded, repeated or reordered.
   bool stateful = false;
+  // Exchanges data with other ranks. A graph runs these in the order in which they were recorded,
+  // which is then the same on every rank. Its attributes are CollectiveAttributes.
+  bool communicates = false;
   // A source rather than an application: a leaf of the tape; a variable, captured tensor or
   // placeholder of a graph. Its memory is state: updates of it are effects and not part of a
   // history.

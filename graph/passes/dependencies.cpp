@@ -25,7 +25,8 @@ void add_dependencies(Draft& draft) {
   Index last_stateful = kNone;
   for (Index s = 0; s < draft.steps.size(); ++s) {
     const DraftStep& step = draft.steps[s];
-    if (step.node->op->stateful && step.node->op->updates.empty())
+    const OpDef& op = *step.node->op;
+    if (op.communicates || (op.stateful && op.updates.empty()))
       wait(std::exchange(last_stateful, s), s);
     const std::span<const DraftOperand> inputs = draft.inputs_of(step);
     for (std::size_t j = 0; j < inputs.size(); ++j) {

@@ -13,6 +13,7 @@ Status accumulate(const KernelContext& context) {
   const auto add = [&]<class S, class G>(S, G) {
     using T = std::common_type_t<S, Computed<G>>;
     const T rows = static_cast<T>(*context.inputs[2].as<const std::int64_t>());
+    if (rows == 0) return;  // the mean of nothing is NaN
     S* const to = sum.as<S>();
     const G* const from = g.as<const G>();
     for_pieces(sum.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {

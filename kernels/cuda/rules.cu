@@ -58,7 +58,7 @@ struct AddRows {
     T rows;
   };
 
-  __device__ bool is_open() const { return true; }
+  __device__ bool is_open() const { return *rows != 0; }  // the mean of nothing is NaN
 
   template <class T>
   __device__ Constants<T> constants() const {

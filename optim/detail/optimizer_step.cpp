@@ -110,6 +110,15 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
   return targets;
 }
 
+const std::optional<distributed::World>& world_of(const std::vector<ParameterGroup>& groups,
+                                                  const char* what) {
+  const std::optional<distributed::World>& world = groups.front().optimizer.world();
+  for (const ParameterGroup& group : groups)
+    if (!(group.optimizer.world() == world))
+      refuse(what, "the optimizers of the groups average over different worlds");
+  return world;
+}
+
 void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen) {
   if (!seen.insert(entry.tensor.impl()->node.get()).second)
     refuse("minimize", "'" + entry.name + "' is in two groups");

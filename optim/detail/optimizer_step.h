@@ -13,6 +13,7 @@
 #include "ebb/core/base/no_copy.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/optim/detail/update_rule.h"
+#include "ebb/optim/groups.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -33,6 +34,9 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
                       NodesBelow& below);
 // Throws Error that the parameters are frozen.
 [[noreturn]] void fail_for_frozen(const Tensor& loss);
+// The world of all groups' optimizers. Throws Error where they have several.
+const std::optional<distributed::World>& world_of(const std::vector<ParameterGroup>& groups,
+                                                  const char* what);
 // Throws Error for a parameter that an earlier group has already.
 void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen);
 // The value that a step returns for `loss`; in eager without history. A copy where the loss is a

@@ -41,6 +41,7 @@ const std::vector<Family> kFamilies = {
     {"Sequences", {"ops/lstm.h", "ops/gru.h", "ops/sequence.h"}},
     {"Losses", {"ops/cross_entropy.h", "ops/loss.h"}},
     {"Updates in place", {"ops/update.h"}},
+    {"Several ranks", {"ops/collective.h"}},
     {"Memory figures", {"ops/memory_figures.h"}},
 };
 

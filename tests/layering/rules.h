@@ -30,7 +30,9 @@ inline std::vector<Room> rooms_of_core() {
        {"core/device/", "core/kernels/", "core/base/", "allocator/", "third_party/dlpack/"},
        true},
       {"core/random", {"core/tensor/", "core/kernels/", "core/base/"}, true},
-      {"core/ops", {"core/random/", "core/tensor/", "core/kernels/", "core/base/"}, true},
+      {"core/ops",
+       {"core/random/", "core/tensor/", "core/device/", "core/kernels/", "core/base/"},
+       true},
       {"core/autodiff",
        {"core/ops/", "core/random/", "core/tensor/", "core/kernels/", "core/base/"},
        true},
@@ -75,6 +77,8 @@ inline std::vector<Room> rooms() {
       {"optim/kernels", {"core/kernels/", "core/base/"}, true},
       {"models", {"core/", "allocator/"}, true},
       {"kernels/cpu", kKernelFacing},
+      {"kernels/mpi", {"core/device/transport.h", "core/kernels/", "core/base/"}},
+      {"kernels/mpi/loader", {"kernels/mpi/part.h", "core/base/"}},
       {"kernels/cuda", for_cuda},
       {"kernels/cuda/loader", for_cuda_loader},
       {"kernels/cuda/plans", for_cuda_plans},
@@ -100,6 +104,7 @@ inline std::vector<Outsider> outsiders() {
   return {
       {"Eigen", {"Eigen/", "unsupported/Eigen/"}, {"kernels/cpu/"}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"kernels/cpu/"}},
+      {"MPI", {"mpi.h"}, {"kernels/mpi/part.cpp"}},
       {"CUDA",
        {"cuda", "cublas", "cudnn", "nvrtc", "nvtx", "curand", "cusolver", "cusparse", "cub/",
         "thrust/", "cooperative_groups", "mma.h", "driver_types.h", "vector_types.h"},
@@ -138,13 +143,14 @@ struct Seam {
   std::string_view beside_core = {};  // another room that declares and calls them
 };
 
-inline constexpr std::array<Seam, 6> kSeams = {{
+inline constexpr std::array<Seam, 7> kSeams = {{
     {"ebb::detail::run_now(", "eager"},
     {"ebb::cpu::", "kernels", "optim"},
     {"ebb::cuda::", "kernels", "optim"},
     {"ebb::detail::make_cpu_backend(", "kernels"},
     {"ebb::detail::open_cuda(", "kernels"},
     {"ebb::detail::count_cuda(", "kernels"},
+    {"ebb::detail::connect(", "kernels"},
 }};
 
 }  // namespace ebb::tests

@@ -87,7 +87,8 @@ void add_all(std::vector<Sample>& samples, References& references, DType dtype) 
         attention_family, loss_family,       cross_entropy_family, norm_family,
         random_family,    recurrent_family,  shape_family,         index_family,
         sequence_family,  layout_family,     where_family,         order_family,
-        statistic_family, update_family,     memory_figure_family, optim_family})
+        statistic_family, update_family,     memory_figure_family, collective_family,
+        optim_family})
     add(samples, references, dtype);
 }
 

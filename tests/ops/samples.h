@@ -110,6 +110,6 @@ Family pointwise_family, comparison_family, copy_family, create_family, reduce_f
     linear_family, conv_family, pool_family, attention_family, loss_family, cross_entropy_family,
     norm_family, random_family, recurrent_family, shape_family, index_family, sequence_family,
     layout_family, where_family, order_family, statistic_family, update_family,
-    memory_figure_family, optim_family;
+    memory_figure_family, collective_family, optim_family;
 
 }  // namespace ebb::tests

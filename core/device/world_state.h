@@ -1,0 +1,112 @@
+// A world behind its handles, and the thread that sends for all worlds of the process.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ebb/core/device/transport.h"
+
+namespace ebb::detail {
+
+class Messenger;
+
+// The ranks' side of a world. Lives as long as the process, since operators refer to it.
+class WorldState final : public Communicator {
+ public:
+  // Without transports: alone, or a rank that is not there.
+  WorldState(int rank, int size, bool ordered) noexcept
+      : rank_(rank), size_(size), ordered_(ordered) {}
+  WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data, bool ordered);
+
+  // Keeps a world as long as the process.
+  static WorldState& keep(std::unique_ptr<WorldState> world);
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+  bool is_ordered() const noexcept override { return ordered_; }
+  bool is_real() const noexcept { return size_ == 1 || is_connected_; }
+
+  Status begin(const Collective& collective) noexcept override;
+  Status finish(const void* to) noexcept override;
+  Status rows(std::int64_t& rows) const noexcept override;
+  void count(const Collective& collective) noexcept override;
+
+  void drain() noexcept override;
+  // The values of all ranks, in their order. `name` says what for. Throws Error.
+  std::vector<std::int64_t> exchange(const char* name, std::int64_t value);
+  WorldState& split(int color);
+  // Throws Error where a rank does not close.
+  void close();
+  // Tells the other ranks that this one is over, by the cause of it.
+  void fail(const std::string& cause) noexcept;
+
+  std::uint64_t sent_bytes() const noexcept { return sent_bytes_.load(std::memory_order_relaxed); }
+
+  // A batch of a loader that is in use, of which this rank has `rows`.
+  bool is_over() const noexcept;
+  void add_batch(std::int64_t rows);
+  void remove_batch(std::int64_t rows) noexcept;
+
+ private:
+  friend class Messenger;
+  // What a rank tells the others before data move.
+  struct Header {
+    std::uint64_t number = 0;     // of collectives before it
+    std::uint64_t signature = 0;  // equal for equal collectives
+    std::int64_t value = 0;       // the rank's rows, or what it exchanges
+    std::int64_t ending = 0;      // 1: the rank closes; 2: it has failed
+  };
+  struct Operation {
+    Collective collective = {};
+    std::string text = {};  // for messages
+    Header mine = {};
+    std::vector<Header> all = {};
+    std::vector<char> texts = {};       // of all ranks, where they differ
+    std::function<void()> action = {};  // in place of a transfer
+    Transport::Started transfer = {};
+    enum { waits, compares, explains, moves, done } phase = waits;
+    int step = 0;
+    bool has_written = false;
+  };
+
+  std::shared_ptr<Operation> enqueue(Operation operation);
+  void wait_for(const Operation& operation);
+  // On the messenger's thread: goes on with the first operation as far as it can. Returns whether
+  // anything happened.
+  bool advance();
+  void advance(Operation& operation);
+  bool compare(Operation& operation);
+  std::string explain(const Operation& operation) const;
+  Transport::Started next_transfer(Operation& operation);
+  void end(std::string failure);
+
+  int rank_ = 0, size_ = 1;
+  const bool ordered_;
+  bool is_connected_ = false;
+  std::unique_ptr<Transport> headers_, data_;  // touched by the messenger's thread alone
+  std::atomic<std::uint64_t> sent_bytes_{0};
+
+  // Guarded by the messenger's mutex.
+  std::deque<std::shared_ptr<Operation>> queue_;
+  std::vector<std::shared_ptr<Operation>> begun_;  // by begin(), until finish()
+  std::uint64_t next_number_ = 0;
+  std::string failure_;  // not empty: the world is over. Set once
+  std::vector<std::int64_t> batches_;
+};
+
+// Opens the job's world: alone without a launcher. Throws Error.
+WorldState& open_world(bool ordered);
+
+// What World() returns on this thread in place of the job's; null: the job's. For predictions.
+WorldState*& predicted_world() noexcept;
+// Bytes counted on simulated devices by this thread.
+std::uint64_t& counted_bytes() noexcept;
+
+}  // namespace ebb::detail

@@ -1,0 +1,106 @@
+// Kernels that exchange tensors between the ranks of a world.
+#pragma once
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb {
+
+enum class ReduceOp : std::int32_t { sum, mean, max };
+
+// One collective operation of a rank, as its kernel asks for it.
+struct Collective {
+  enum Kind : std::int32_t { all_reduce, all_gather, reduce_scatter, broadcast };
+  // Combines `count` elements: from[k * count + i] of each rank k, in this order, to to[i]. What
+  // `to` holds before is the first term if `adds`; parts are weighted by their rank's rows then, as
+  // an accumulator does, and a rank without rows is left out.
+  using Combine = void (*)(const Collective& collective, const void* from, void* to,
+                           std::int64_t count, std::span<const std::int64_t> rows);
+
+  Kind kind = all_reduce;
+  ReduceOp op = ReduceOp::sum;
+  std::int32_t root = 0;
+  bool adds = false;
+  Spec spec = {};                // of `from`
+  DType sum_dtype = DType::f32;  // of `to`
+  std::int64_t rows = 1;         // of this rank
+  const char* name = "";         // of the tensor, the same on every rank; may be empty
+  const char* where = "";        // " (train.cpp:12)", for messages
+  const void* from = nullptr;    // may be `to`
+  void* to = nullptr;
+  void* workspace = nullptr;  // of workspace_bytes()
+  Combine combine = nullptr;  // null: the library sums, in an order of its own
+
+  // Bytes of parts of all ranks, which `combine` reads.
+  std::size_t workspace_bytes(int size) const noexcept;
+  // Bytes that a rank sends at least, where what it passes on counts too: of an all_reduce of n
+  // bytes 2 (size - 1) / size n (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69, 2009).
+  std::uint64_t sent_bytes(int rank, int size) const noexcept;
+};
+
+// A rank's connection to the others. core/device/world.h implements it.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+  // Whether the ranks' sums are made in the order of the ranks.
+  virtual bool is_ordered() const noexcept = 0;
+  // Begins a collective and returns. Its memory must stay until finish().
+  virtual Status begin(const Collective& collective) noexcept = 0;
+  // Waits for the collective that writes to `to`. An error's text lives as long as the process.
+  virtual Status finish(const void* to) noexcept = 0;
+  // Rows of this rank in the batch that is in use; 1 where no loader of the world has given one.
+  virtual Status rows(std::int64_t& rows) const noexcept = 0;
+  // Waits for whatever is under way, before memory goes that it uses.
+  virtual void drain() noexcept = 0;
+  // Counts the bytes of a collective on a simulated device, where nothing is sent.
+  virtual void count(const Collective& collective) noexcept = 0;
+};
+
+struct CollectiveAttributes {
+  Communicator* world = nullptr;  // lives as long as the process
+  const char* name = "";          // likewise, of the tensor; the same on every rank
+  const char* where = "";         // likewise, the line
+  ReduceOp op = ReduceOp::sum;
+  std::int32_t root = 0;
+};
+
+namespace detail {
+// Elements of rank k when `elements` are dealt out to `size` ranks.
+constexpr std::int64_t share_of(std::int64_t elements, int size, int rank) noexcept {
+  const std::int64_t each = (elements + size - 1) / size;
+  const std::int64_t left = elements - each * rank;
+  return left < 0 ? 0 : left < each ? left : each;
+}
+}  // namespace detail
+
+namespace cpu {
+// Input x; output y of its shape.
+KernelFunction all_reduce;
+MemoryFunction all_reduce_memory;
+// Input x [n, ..]; output [size n, ..], the ranks' inputs one behind the other.
+KernelFunction all_gather;
+// Input x [size n, ..]; output [n, ..], this rank's part of the sum.
+KernelFunction reduce_scatter;
+MemoryFunction reduce_scatter_memory;
+// Input x; output the root's.
+KernelFunction broadcast_from;
+// Input dy; output their sum on the root, 0 on all others.
+KernelFunction broadcast_backward;
+// Input total*: begins to sum it over the ranks in place.
+KernelFunction begin_total;
+// Input total*: waits until that is done.
+KernelFunction end_total;
+// Inputs total*, part, rows (i64 scalar): total += sum of rows part over the ranks, in their order.
+KernelFunction total_in_order;
+MemoryFunction total_in_order_memory;
+// Output: rows of this rank in the batch that is in use, an i64 scalar.
+KernelFunction rows_in_use;
+// Each of these on a simulated device: counts the bytes that a rank would send.
+KernelFunction count_all_reduce, count_all_gather, count_reduce_scatter, count_broadcast,
+    count_total;
+}  // namespace cpu
+
+// On a GPU, in a world of one rank; a larger one is refused. copy_alone is every collective of x,
+// total_alone begin_total and end_total, add_alone total_in_order.
+
+}  // namespace ebb

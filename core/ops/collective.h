@@ -1,0 +1,52 @@
+#pragma once
+#include "ebb/core/device/world.h"
+#include "ebb/core/kernels/collective.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Operators over the ranks of a world. All ranks call them in the same order, with tensors of one
+// shape and dtype on their own devices. Where they do not, every rank throws an Error that says
+// what two of them did. In a graph they run in the order in which they were recorded.
+//
+// Gradients are those of the sum of all ranks' losses: each rank differentiates its own.
+namespace distributed {
+
+// The sum of the ranks' tensors, their mean or their greatest elements, on every rank. Sum and max
+// of f32, f64, f16, bf16, i32 and i64, the mean of floating ones; 16 bits are summed in f32 and
+// rounded once. The gradient of a mean is the mean of gradients; that of a greatest element is
+// shared by the ranks that have it.
+Tensor all_reduce(const Operand& x, const World& world, ReduceOp op = ReduceOp::sum);
+// The ranks' tensors one behind the other along the leading axis: [n, ..] of each gives
+// [size n, ..]. Any dtype.
+Tensor all_gather(const Operand& x, const World& world);
+// A part of the sum or mean of the ranks' tensors, cut along the leading axis: [size n, ..] gives
+// rank k the rows from k n on, [n, ..]. Dtypes as all_reduce. Throws ShapeError where the rows
+// cannot be dealt out evenly.
+Tensor reduce_scatter(const Operand& x, const World& world, ReduceOp op = ReduceOp::sum);
+// The tensor of rank `root`, on every rank. Any dtype.
+Tensor broadcast(const Operand& x, const World& world, int root = 0);
+
+}  // namespace distributed
+
+namespace detail {
+
+// Sums a flat tensor over the ranks in place. The first begins, the second waits for it; work
+// between the two overlaps. `name` of what is summed is for messages, and the same on every rank.
+Tensor begin_total(const Tensor& total, const distributed::World& world, const char* name);
+Tensor end_total(const Tensor& total, const distributed::World& world);
+// total += the sum of rows part over the ranks in their order, in place; `rows` is an i64 scalar,
+// and a rank with none has no part.
+Tensor total_in_order(const Tensor& total, const Tensor& part, const Tensor& rows,
+                      const distributed::World& world, const char* name);
+// Rows of this rank in the batch that is in use, of a loader over the world's ranks; 1 without one.
+// An i64 scalar, on the device of `after`.
+Tensor rows_in_use(const Tensor& after, const distributed::World& world);
+
+}  // namespace detail
+
+extern const OpDef all_reduce_op, all_reduce_max_op, all_gather_op, reduce_scatter_op, broadcast_op,
+    broadcast_backward_op, begin_total_op, end_total_op, total_in_order_op, rows_in_use_op;
+
+}  // namespace ebb

@@ -1,0 +1,56 @@
+#include "ebb/core/ops/collective.h"
+#include "ebb/tests/ops/samples.h"
+
+namespace ebb::tests {
+
+// In a world of one rank, where every collective is the identity; tests/distributed has more.
+void collective_family(std::vector<Sample>& samples, References& references, DType) {
+  static const distributed::World world, ordered({.ordered = true});
+  const SampleInput rows{{kOpen, 3}};
+  const auto add = [&](const OpDef& op, const char* how, Tensor (*call)(const Operand&)) {
+    samples.push_back(sample_of(op, how, {rows}, EBB_CALL(call(in[0]))));
+    samples.back().any_shape = true;
+    samples.back().any_dtype = &op == &all_gather_op || &op == &broadcast_op;
+    samples.back().reference = [](const Application& a) -> Arrays { return {a[0]}; };
+  };
+  add(all_reduce_op, "", [](const Operand& x) { return distributed::all_reduce(x, world); });
+  add(all_reduce_op, "mean, ordered",
+      [](const Operand& x) { return distributed::all_reduce(x, ordered, ReduceOp::mean); });
+  add(all_reduce_max_op, "max",
+      [](const Operand& x) { return distributed::all_reduce(x, world, ReduceOp::max); });
+  add(all_gather_op, "", [](const Operand& x) { return distributed::all_gather(x, world); });
+  add(reduce_scatter_op, "",
+      [](const Operand& x) { return distributed::reduce_scatter(x, world); });
+  add(broadcast_op, "", [](const Operand& x) { return distributed::broadcast(x, world); });
+  const CollectiveAttributes alone{.world = &world.communicator()};
+  samples.push_back(
+      sample_of(broadcast_backward_op, "", {rows}, applying(broadcast_backward_op, alone)));
+  samples.back().any_shape = true;
+  samples.back().reference = [](const Application& a) -> Arrays { return {a[0]}; };
+
+  // Sums are f32 or f64, also beside parts of 16 bits.
+  const SampleInput total{{4, 3}, Values::any, DType::f32};
+  for (const OpDef* const op : {&begin_total_op, &end_total_op}) {
+    samples.push_back(sample_of(*op, op == &begin_total_op ? "begins" : "ends", {total},
+                                applying(*op, alone), kNoGradient));
+    samples.back().any_shape = true;
+    references.add(*op, [](const Application& a) { return a[0]; });
+  }
+  samples.push_back(sample_of(total_in_order_op, "in order",
+                              {total, {{4, 3}, Values::any, DType::f32}, {{}, Values::count}},
+                              applying(total_in_order_op, alone), kNoGradient));
+  references.add(total_in_order_op, [](const Application& a) {
+    return zip(a[0], zip(a[1], a[2], [](double x, double rows) { return x * rows; }),
+               [](double sum, double part) { return sum + part; });
+  });
+  samples.push_back(
+      moving_sample(rows_in_use_op, "", {rows}, EBB_CALL(detail::rows_in_use(in[0], world)), true));
+  samples.back().order = kNoGradient;
+  references.add(rows_in_use_op, [](const Application&) {
+    Array one{Shape{}};
+    one[0] = 1;
+    return one;
+  });
+}
+
+}  // namespace ebb::tests
