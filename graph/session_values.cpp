@@ -1,9 +1,11 @@
 // Variables of a session: initial values, assignment, checkpoints.
+#include <cstring>
 #include <vector>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/parameters/checkpoint.h"
+#include "ebb/core/random/random.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -162,6 +164,11 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
     for_each([&](std::size_t index, std::byte* at) {
       const std::string& name = variables.declaration(index).name;
       if (checkpoint.find(name)) checkpoint.read(name, at);
+      if (static_cast<std::int64_t>(index) != graph.state().random_state()) return;
+      std::uint64_t key;  // rank 0 has written the file, and no other rank draws its numbers
+      std::memcpy(&key, at, sizeof key);
+      key = detail::by_rank(key);
+      std::memcpy(at, &key, sizeof key);
     });
   for_each([&](std::size_t index, const std::byte* at) {
     if (checkpoint.find(variables.declaration(index).name))

@@ -1,6 +1,17 @@
 #include "ebb/models/norm.h"
 
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/collective.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/powers.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/declaring.h"
+#include "ebb/core/random/random.h"
 #include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
@@ -63,7 +74,46 @@ BatchNorm::BatchNorm(const Parameters& parameters, std::int64_t channels,
       parameters.state("running_variance", {channels}, initializers::constant(1), dtype);
 }
 
+// Statistics of all ranks' elements, from sums of what each has: first the mean, then the squared
+// distances from it.
+Tensor BatchNorm::over_ranks(const Tensor& x) const {
+  const distributed::World& world = *options_.world;
+  const int axis = options_.axis < 0 ? options_.axis + x.rank() : options_.axis;
+  Axes others;
+  Tensor elements = fill_like(size(x, axis), 1);
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    shape.push_back(i == axis ? -1 : 1);
+    if (i == axis) continue;
+    others.push_back(i);
+    elements = elements * size(x, i);
+  }
+  const DType dtype = running_mean_.dtype();
+  const Tensor wide = cast(x, dtype), own = reshape(cast(elements, dtype), {1});
+  const auto along = [&](const Tensor& statistic) { return reshape(statistic, shape); };
+  const Tensor sums = distributed::all_reduce(concat({sum(wide, {.axes = others}), own}), world);
+  const std::int64_t channels = scale_.shape()[0];
+  const Tensor count = slice(sums, channels, channels + 1);
+  const Tensor mean = slice(sums, 0, channels) / count;
+  const Tensor centered = wide - along(mean);
+  const Tensor squares = distributed::all_reduce(sum(square(centered), {.axes = others}), world);
+  const Tensor variance = squares / count;
+  const Tensor y =
+      cast(centered * along(rsqrt(variance + options_.epsilon)), x.dtype()) * along(scale_) +
+      along(shift_);
+  const double momentum = options_.momentum;
+  const Tensor updates[] = {
+      assign(running_mean_, running_mean_ * (1 - momentum) + mean.detach() * momentum),
+      assign(running_variance_,
+             running_variance_ * (1 - momentum) + (squares / (count - 1)).detach() * momentum)};
+  return ebb::detail::with_updates(y, updates);
+}
+
 Tensor BatchNorm::operator()(const Tensor& x, Phase phase, CallSite site) const {
+  if (options_.world && phase == Phase::training) {
+    const ebb::detail::CallScope at(site);
+    return over_ranks(x);
+  }
   return batch_norm({x, site}, scale_, shift_, running_mean_, running_variance_,
                     {.phase = phase,
                      .axis = options_.axis,

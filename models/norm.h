@@ -1,6 +1,8 @@
 #pragma once
 #include <concepts>
+#include <optional>
 
+#include "ebb/core/device/world.h"
 #include "ebb/core/ops/norm.h"
 #include "ebb/core/parameters/parameters.h"
 
@@ -55,6 +57,9 @@ struct BatchNormLayerOptions {
   int axis = 1;           // the channels
   double momentum = 0.1;  // weight of a batch in the running statistics, as in PyTorch
   double epsilon = 1e-5;
+  // Ranks to take a batch's statistics over, in two collectives forward and two backward. Without
+  // it they are of each rank's own part, and running ones differ by rank.
+  std::optional<distributed::World> world = {};
 };
 
 // Normalises over all axes but the channels. Keeps running averages as untrained state:
@@ -72,6 +77,8 @@ class BatchNorm {
                     CallSite site = CallSite::here()) const;
 
  private:
+  Tensor over_ranks(const Tensor& x) const;
+
   Tensor scale_, shift_, running_mean_, running_variance_;
   BatchNormLayerOptions options_;
 };

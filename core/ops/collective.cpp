@@ -1,5 +1,7 @@
 #include "ebb/core/ops/collective.h"
 
+#include <vector>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/interned.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -128,6 +130,14 @@ Tensor distributed::broadcast(const Operand& x, const World& world, int root) {
                      std::to_string(world.size()) + ", counted from 0",
                  x);
   return detail::apply_to(broadcast_op, {x}, attributes_of(world, x.site(), ReduceOp::sum, root));
+}
+
+double distributed::mean(double value, std::int64_t rows, const World& world, CallSite site) {
+  const detail::CallSiteScope at(site);
+  const auto weight = static_cast<double>(rows);
+  const std::vector<double> sums =
+      all_reduce(Tensor::from({rows > 0 ? value * weight : 0, weight}), world).to_vector<double>();
+  return sums[0] / sums[1];
 }
 
 namespace detail {

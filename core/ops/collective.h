@@ -28,6 +28,10 @@ Tensor reduce_scatter(const Operand& x, const World& world, ReduceOp op = Reduce
 // The tensor of rank `root`, on every rank. Any dtype.
 Tensor broadcast(const Operand& x, const World& world, int root = 0);
 
+// The mean of what each rank has measured on `rows` samples, weighted by them, on every rank: of a
+// metric, say, for EarlyStopping. A rank without rows has no part.
+double mean(double value, std::int64_t rows, const World& world, CallSite site = CallSite::here());
+
 }  // namespace distributed
 
 namespace detail {

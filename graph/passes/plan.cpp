@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/world_state.h"
 #include "ebb/core/kernels/fused.h"
+#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/offload.h"
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/timeline.h"
@@ -49,6 +51,23 @@ void hold_variables(const Draft& draft, memory::Plan& plan) {
     if (variables[index].category != memory::Category::parameter) hold(variables[index]);
 }
 
+// Bytes that collectives send in a run, as they count them on a simulated device.
+std::uint64_t sent_bytes_of(const Draft& draft) {
+  const std::uint64_t before = counted_bytes();
+  for (const DraftStep& step : draft.steps) {
+    const DeviceKernel& kernel = kernel_of(*step.node->op, *draft.runtime, step.node->site);
+    if (!step.node->op->communicates || !kernel.simulated) continue;
+    std::vector<Buffer> inputs;
+    for (const DraftOperand& input : draft.inputs_of(step))
+      inputs.push_back({nullptr, draft.specs[input.spec]});
+    KernelContext context;
+    context.inputs = inputs;
+    context.attributes = &step.node->attributes;
+    static_cast<void>(kernel.simulated(context));
+  }
+  return std::exchange(counted_bytes(), before) - before;
+}
+
 }  // namespace
 
 std::size_t variable_bytes(const Draft& draft) {
@@ -91,6 +110,7 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   plan.updates_early = schedule.updates_early;
   plan.is_reordered = schedule.is_reordered;
   plan.work = work_of(draft);
+  plan.sent_bytes = sent_bytes_of(draft);
   for (const DraftMove& move : draft.moves) {
     plan.moved_values += move.source == kNone;
     plan.moved_bytes += draft.memories[move.memory].bytes;

@@ -371,6 +371,72 @@ TEST_CASE("A rank's prediction is what it measures, in bytes held and sent") {
   }
 }
 
+TEST_CASE("A graph's plan for a rank is what the rank's session measures, in bytes held and sent") {
+  const World world;
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const models::Mlp model(parameters, {5, 300, 1});
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 5});
+  const Tensor step = adam_over(world).minimize(mean(square(model(x))), parameters);
+  const memory::Plan plan = graph.plan({step}, {{x, {4, 5}}}, Device::cpu());
+  Session session(graph);
+  session.initialize(parameters);
+  session.run(step, {{x, ones({4, 5})}});
+  const std::uint64_t sent = world.sent_bytes();
+  session.run(step, {{x, ones({4, 5})}});
+  CHECK(plan.sent_bytes == world.sent_bytes() - sent);
+  CHECK(plan.peak_bytes == session.stats().allocated.peak);
+}
+
+TEST_CASE("Batch normalisation over a world is that of the whole batch in one process") {
+  const World world;
+  const int size = world.size();
+  for (const InMode::Kind mode : kModes) {
+    INFO("mode " << mode);
+    const Tensor whole = reshape(cast(arange(3.0 * 24 * size), DType::f64) * 0.7, {6 * size, 3, 4});
+    const auto results = [&](const std::optional<World>& over, const Tensor& x) {
+      InMode in(mode, DType::f64);
+      const models::BatchNorm norm(in.parameters, 3, {.world = over});
+      const optim::Sgd sgd({.learning_rate = 0.1, .world = over});
+      const auto step = in.function({{DType::f64, {-1, 3, 4}}}, [&](const Tensors& t) -> Tensors {
+        const Tensor y = norm(t[0], Phase::training);
+        return {sgd.minimize(mean(square(y - 0.3 * sin(t[0]))), in.parameters), y};
+      });
+      const Tensor y = step({sin(x)})[1];
+      auto all = in.values();
+      all["y"] = y;
+      return all;
+    };
+    const auto begin = world.rank() * 6;
+    const auto here = results(world, slice(whole, begin, begin + 6)), alone = results({}, whole);
+    for (const auto& [name, value] : here) {
+      INFO(name);
+      const Tensor expected =
+          name == "y" ? slice(alone.at(name), begin, begin + 6) : alone.at(name);
+      CHECK(max(abs(value - expected)).item<double>() < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("Ranks that restore rank 0's session draw different numbers, and go on as one") {
+  const World world;
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const models::Dense dense(parameters, 4, 4);
+  const Tensor x = graph.placeholder("x", DType::f32, {1, 4});
+  const Tensor drawn = dropout(dense(x), 0.5, Phase::training) + uniform(graph, {1, 4});
+  Session session(graph, {.seed = Seed{9}});
+  session.initialize(parameters);
+  if (world.rank() == 0) session.save("world.safetensors");
+  CHECK(distributed::mean(world.rank(), world.rank() + 1, world) ==
+        2.0 / 3 * (world.size() - 1));  // every rank gets on once the file is there
+  session.restore("world.safetensors");
+  const std::vector<float> all =
+      distributed::all_gather(session.run(drawn, {{x, ones({1, 4})}}), world).to_vector<float>();
+  for (std::size_t k = 4; k < all.size(); k += 4) CHECK(all[k] != all[0]);
+  if (world.rank() == 0) std::filesystem::remove("world.safetensors");
+}
+
 TEST_CASE("A world is split by color into worlds of their own") {
   const World world;
   const World half = world.split(world.rank() % 2);
