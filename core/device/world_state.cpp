@@ -1,14 +1,12 @@
 #include "ebb/core/device/world_state.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <limits>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/base/log.h"
 #include "ebb/core/base/process_rank.h"
-#include "ebb/core/kernels/workers.h"
+#include "ebb/core/device/messenger.h"
 
 namespace ebb::detail {
 
@@ -59,105 +57,6 @@ std::int64_t elements_of(const Collective& c) noexcept {
 }
 
 }  // namespace
-
-// The thread, which makes all calls of MPI.
-class Messenger {
- public:
-  static Messenger& instance() {
-    static Messenger messenger;
-    return messenger;
-  }
-  ~Messenger() {
-    {
-      const std::lock_guard lock(mutex);
-      is_over_ = true;
-    }
-    wake_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  // Runs `work` on the thread and waits for it. Rethrows its exception.
-  void call(const std::function<void()>& work) {
-    std::exception_ptr problem;
-    bool is_done = false;
-    std::unique_lock lock(mutex);
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    calls_.push_back([&] {
-      try {
-        work();
-      } catch (...) {
-        problem = std::current_exception();
-      }
-      const std::lock_guard held(mutex);
-      is_done = true;
-      changed.notify_all();
-    });
-    wake_.notify_all();
-    changed.wait(lock, [&] { return is_done; });
-    if (problem) std::rethrow_exception(problem);
-  }
-
-  // On the thread: the job, connected at the first call. Null: this process is alone.
-  Transport* job() {
-    if (!std::exchange(has_asked_, true)) job_ = connect();
-    return job_.get();
-  }
-  // With the mutex: the world has something to do.
-  void add(WorldState& world) {
-    if (std::ranges::find(busy_, &world) == busy_.end()) busy_.push_back(&world);
-    wake_.notify_all();
-  }
-  // On the thread.
-  void open(int by) { open_worlds_ += by; }
-
-  std::mutex mutex;
-  std::condition_variable changed;  // something that somebody waits for may have happened
-
- private:
-  void run() {
-    flush_denormals_on_this_thread();
-    constexpr int kSpins = 100;
-    int idle = 0;
-    std::unique_lock lock(mutex);
-    while (true) {
-      wake_.wait(lock, [&] { return is_over_ || !calls_.empty() || !busy_.empty(); });
-      if (!calls_.empty()) {
-        const std::function<void()> call = std::move(calls_.front());
-        calls_.pop_front();
-        lock.unlock();
-        call();
-        lock.lock();
-        continue;
-      }
-      if (is_over_) break;
-      std::erase_if(busy_, [](WorldState* world) { return world->queue_.empty(); });
-      const std::vector<WorldState*> busy = busy_;
-      lock.unlock();
-      bool any = false;
-      for (WorldState* const world : busy) any = world->advance() || any;
-      // Other ranks may need this processor to get on.
-      if (any)
-        idle = 0;
-      else if (++idle < kSpins)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      lock.lock();
-    }
-    // A launcher ends the job of a process that leaves it with a world that was never closed.
-    if (open_worlds_ > 0) static_cast<void>(job_.release());
-    job_.reset();
-  }
-
-  std::thread thread_;
-  std::condition_variable wake_;
-  bool is_over_ = false;
-  std::deque<std::function<void()>> calls_;
-  std::vector<WorldState*> busy_;
-  bool has_asked_ = false;
-  std::unique_ptr<Transport> job_;
-  int open_worlds_ = 0;
-};
 
 WorldState::WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
                        bool ordered)
@@ -502,33 +401,3 @@ std::uint64_t& counted_bytes() noexcept {
 }
 
 }  // namespace ebb::detail
-
-namespace ebb {
-
-std::size_t Collective::workspace_bytes(int size) const noexcept {
-  if (!combine) return 0;
-  const std::int64_t elements = detail::product(spec.shape, 0, spec.shape.rank());
-  return static_cast<std::size_t>(detail::share_of(elements, size, 0) * size) * size_of(spec.dtype);
-}
-
-std::uint64_t Collective::sent_bytes(int rank, int size) const noexcept {
-  const auto elements =
-      static_cast<std::uint64_t>(detail::product(spec.shape, 0, spec.shape.rank()));
-  const auto own =
-      static_cast<std::uint64_t>(detail::share_of(static_cast<std::int64_t>(elements), size, rank));
-  const auto others = static_cast<std::uint64_t>(size - 1);
-  const std::uint64_t bytes = size_of(spec.dtype);
-  switch (kind) {
-    case all_gather:
-      return others * elements * bytes;
-    case reduce_scatter:
-      return (elements - own) * bytes;
-    case broadcast:
-      return rank == root ? others * elements * bytes : 0;
-    case all_reduce:
-      break;
-  }
-  return (elements - own) * bytes + others * own * size_of(sum_dtype);
-}
-
-}  // namespace ebb

@@ -1,14 +1,11 @@
-// A world behind its handles, and the thread that sends for all worlds of the process.
+// A world behind its handles.
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "ebb/core/device/transport.h"
@@ -31,7 +28,6 @@ class WorldState final : public Communicator {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
   bool is_ordered() const noexcept override { return ordered_; }
-  bool is_real() const noexcept { return size_ == 1 || is_connected_; }
 
   Status begin(const Collective& collective) noexcept override;
   Status finish(const void* to) noexcept override;
@@ -49,8 +45,9 @@ class WorldState final : public Communicator {
 
   std::uint64_t sent_bytes() const noexcept { return sent_bytes_.load(std::memory_order_relaxed); }
 
-  // A batch of a loader that is in use, of which this rank has `rows`.
+  // Whether it is closed, or has failed.
   bool is_over() const noexcept;
+  // A batch of a loader that is in use, of which this rank has `rows`.
   void add_batch(std::int64_t rows);
   void remove_batch(std::int64_t rows) noexcept;
 

@@ -63,7 +63,9 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
   }
 }
 
-Reduction::~Reduction() { world_.state().drain(); }
+Reduction::~Reduction() {
+  if (!is_over_) world_.state().drain();
+}
 
 Tensor Reduction::view(const Tensor& bucket, std::size_t i) const {
   const Shape& shape = parameters_[i]->tensor.shape();
@@ -104,6 +106,7 @@ Tensors Reduction::sums() {
   const AsGradients scope;
   if (!world_.ordered())
     for (Bucket& bucket : buckets_) bucket.total = ebb::detail::end_total(bucket.total, world_);
+  is_over_ = true;
   Tensors sums;
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     sums.push_back(view(buckets_[places_[i].bucket].total, i));
@@ -121,7 +124,9 @@ WorldMean::WorldMean(const distributed::World& world, const Tensor& rows, const 
   if (!world.ordered()) sums_ = ebb::detail::begin_total(sums_, world, "rows and loss of a step");
 }
 
-WorldMean::~WorldMean() { world_.state().drain(); }
+WorldMean::~WorldMean() {
+  if (!count.defined()) world_.state().drain();
+}
 
 void WorldMean::finish() {
   const ebb::detail::TapeModeScope scope(ebb::detail::without_history());

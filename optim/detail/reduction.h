@@ -22,7 +22,7 @@ class Reduction : NoCopy {
   // `starts`: what each sum begins with, in an ordered world; empty: 0.
   Reduction(const distributed::World& world, const Entries& parameters, const Tensor& rows,
             Tensors starts = {});
-  // Waits for sums under way, as their memory goes.
+  // After an exception waits for sums under way, as their memory goes.
   ~Reduction();
 
   // Takes the i-th gradient, of the parameter's shape; each comes once.
@@ -52,6 +52,7 @@ class Reduction : NoCopy {
   const Tensors starts_;
   std::vector<Place> places_;
   std::vector<Bucket> buckets_;
+  bool is_over_ = false;
 };
 
 // Rows of all ranks, and the mean of their losses over these.

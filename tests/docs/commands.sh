@@ -17,7 +17,7 @@ commands() {
     README.md docs/*.md docs/guide/*.md) | while read -r line; do
     case $line in
       build/dev/examples/*) kind=programs ;;
-      "./ebb test"* | "cmake --workflow --preset package"*) kind=tested ;; # by .ci/run and .ci/long
+      "./ebb test"* | "mpirun -n 4 build/dev/examples/data_parallel"* | "cmake --workflow --preset package"*) kind=tested ;; # by .ci/run, .ci/long and tests/examples
       ./ebb* | "cmake --preset"*) kind=long ;;
       "cmake -B build "* | PKG_CONFIG_PATH=*) kind=project ;;
       *) echo "no test runs '$line'" >&2 && return 1 ;;

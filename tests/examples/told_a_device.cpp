@@ -16,12 +16,22 @@ namespace {
 
 const std::vector<std::string> kLearners = {"digits_cnn", "digits_vae", "forecast_year",
                                             "text_lstm", "text_transformer"};
-const std::vector<std::string> kOthers = {
-    "adaptive_batch",        "close_and_resume", "custom_operator",
-    "fit_a_budget",          "freed_by_scope",   "lend_the_gpu",
-    "make_it_fit",           "memory_limit",     "session_releases_memory",
-    "survive_out_of_memory", "torch_bert",       "torch_gpt2",
-    "torch_resnet",          "two_sessions",     "who_holds_my_memory"};
+const std::vector<std::string> kOthers = {"adaptive_batch",
+                                          "close_and_resume",
+                                          "custom_operator",
+                                          "data_parallel",
+                                          "fit_a_budget",
+                                          "freed_by_scope",
+                                          "lend_the_gpu",
+                                          "make_it_fit",
+                                          "memory_limit",
+                                          "session_releases_memory",
+                                          "survive_out_of_memory",
+                                          "torch_bert",
+                                          "torch_gpt2",
+                                          "torch_resnet",
+                                          "two_sessions",
+                                          "who_holds_my_memory"};
 
 std::vector<std::string> all() {
   std::vector<std::string> programs = kLearners;

@@ -1,0 +1,93 @@
+#include "ebb/core/device/messenger.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "ebb/core/device/world_state.h"
+#include "ebb/core/kernels/workers.h"
+
+namespace ebb::detail {
+
+Messenger& Messenger::instance() {
+  static Messenger messenger;
+  return messenger;
+}
+
+Messenger::~Messenger() {
+  {
+    const std::lock_guard lock(mutex);
+    is_over_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Messenger::call(const std::function<void()>& work) {
+  std::exception_ptr problem;
+  bool is_done = false;
+  std::unique_lock lock(mutex);
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  calls_.push_back([&] {
+    try {
+      work();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    const std::lock_guard held(mutex);
+    is_done = true;
+    changed.notify_all();
+  });
+  wake_.notify_all();
+  changed.wait(lock, [&] { return is_done; });
+  if (problem) std::rethrow_exception(problem);
+}
+
+void Messenger::add(WorldState& world) {
+  if (std::ranges::find(busy_, &world) == busy_.end()) busy_.push_back(&world);
+  wake_.notify_all();
+}
+
+Transport* Messenger::job() {
+  if (!has_asked_) job_ = connect();
+  has_asked_ = true;  // not if it threw
+  return job_.get();
+}
+
+void Messenger::run() {
+  flush_denormals_on_this_thread();
+  constexpr int kSpins = 100;
+  int idle = 0;
+  std::unique_lock lock(mutex);
+  while (true) {
+    wake_.wait(lock, [&] { return is_over_ || !calls_.empty() || !busy_.empty(); });
+    if (!calls_.empty()) {
+      const std::function<void()> call = std::move(calls_.front());
+      calls_.pop_front();
+      lock.unlock();
+      call();
+      lock.lock();
+      continue;
+    }
+    if (is_over_) break;
+    std::erase_if(busy_, [](WorldState* world) { return world->queue_.empty(); });
+    const std::vector<WorldState*> busy = busy_;
+    lock.unlock();
+    bool any = false;
+    for (WorldState* const world : busy) any = world->advance() || any;
+    // Other ranks may need this processor to get on.
+    if (any)
+      idle = 0;
+    else if (++idle < kSpins)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    lock.lock();
+  }
+  // A launcher ends the job of a process that leaves it with a world that was never closed.
+  if (open_worlds_ > 0) static_cast<void>(job_.release());
+  job_.reset();
+}
+
+}  // namespace ebb::detail
