@@ -318,6 +318,7 @@ class Reverse {
       if (edge.node) targets.push_back(edge);
     ReverseOptions options = options_;
     options.stop_at_targets = true;
+    options.take = {};  // these targets are the node's inputs
     outputs.clear();
     Tensors found =
         reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets, options);

@@ -206,6 +206,25 @@ TEST_CASE("A world that is not ordered trains within rounding of one process") {
   }
 }
 
+TEST_CASE("A loss with gradients in it trains over a world as alone") {
+  const auto train = [](const std::optional<World>& world, InMode::Kind mode) {
+    InMode in(mode, DType::f64);
+    const models::Mlp model(in.parameters, {5, 4, 1});
+    const auto step = in.function({{DType::f64, {-1, 5}}}, [&](const Tensors& t) -> Tensors {
+      const Tensor x = t[0].is_symbolic() ? t[0] : t[0].with_grad(), y = model(x);
+      const Tensor dx = gradients(sum(y), x, {.create_graph = true})[0];
+      return {optim::Sgd({.world = world}).minimize(mean(square(dx)), in.parameters)};
+    });
+    for (int i = 1; i < 4; ++i) step({Tensor::full({4, 5}, 0.1 * i, DType::f64)});
+    return in["0.weight"].to_vector<double>();
+  };
+  const World world;
+  for (const InMode::Kind mode : kModes) {
+    const std::vector<double> here = train(world, mode), alone = train({}, mode);
+    for (std::size_t i = 0; i < here.size(); ++i) CHECK(std::abs(here[i] - alone[i]) < 1e-12);
+  }
+}
+
 TEST_CASE("A loader over a world deals out each sample once, in rank 0's order") {
   const World world;
   set_seed({static_cast<std::uint64_t>(7 + world.rank())});  // ranks would draw other orders
