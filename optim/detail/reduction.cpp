@@ -46,11 +46,12 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
   std::string first;
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const Tensor& parameter = parameters[i]->tensor;
-    const std::int64_t wanted =
-        kBucketBytes / static_cast<std::int64_t>(size_of(state_dtype_of(parameter.dtype())));
+    const DType sum_dtype =
+        starts_.empty() ? state_dtype_of(parameter.dtype()) : starts_[i].dtype();
+    const std::int64_t wanted = kBucketBytes / static_cast<std::int64_t>(size_of(sum_dtype));
     if (buckets_.empty() || buckets_.back().elements >= wanted ||
-        buckets_.back().dtype != parameter.dtype()) {
-      buckets_.push_back({.dtype = parameter.dtype()});
+        buckets_.back().dtype != parameter.dtype() || buckets_.back().sum_dtype != sum_dtype) {
+      buckets_.push_back({.dtype = parameter.dtype(), .sum_dtype = sum_dtype});
       first = parameters[i]->name;
     }
     Bucket& bucket = buckets_.back();
@@ -76,8 +77,7 @@ Tensor Reduction::view(const Tensor& bucket, std::size_t i) const {
 void Reduction::open(std::size_t index) {
   Bucket& bucket = buckets_[index];
   const Tensor none = fill_like(rows_, 0);
-  const DType dtype = state_dtype_of(bucket.dtype);
-  bucket.total = broadcast_to(cast(none, dtype), {bucket.elements});
+  bucket.total = broadcast_to(cast(none, bucket.sum_dtype), {bucket.elements});
   if (!world_.ordered()) return;
   bucket.parts = broadcast_to(cast(none, bucket.dtype), {bucket.elements});
   for (std::size_t i = 0; i < starts_.size(); ++i)

@@ -19,7 +19,7 @@ using Entries = std::vector<const Parameters::Entry*>;
 // the sum is made at once, in the order of the ranks.
 class Reduction : NoCopy {
  public:
-  // `starts`: what each sum begins with, in an ordered world; empty: 0.
+  // `starts`: what each sum begins with, in an ordered world, and has the dtype of; empty: 0.
   Reduction(const distributed::World& world, const Entries& parameters, const Tensor& rows,
             Tensors starts = {});
   // After an exception waits for sums under way, as their memory goes.
@@ -28,14 +28,14 @@ class Reduction : NoCopy {
   // Takes the i-th gradient, of the parameter's shape; each comes once.
   void arrive(std::size_t i, const Tensor& gradient);
   // The sums, when all gradients have arrived: views of the buckets, in the parameters' order and
-  // shapes, of state_dtype_of() each.
+  // shapes, of state_dtype_of() each unless a start says otherwise.
   Tensors sums();
 
  private:
   struct Bucket {
     std::int64_t elements = 0;
-    DType dtype = DType::f32;  // of the parameters
-    std::size_t left = 0;      // gradients that have not arrived
+    DType dtype = DType::f32, sum_dtype = DType::f32;  // of the parameters, of their sums
+    std::size_t left = 0;                              // gradients that have not arrived
     const char* name = "";
     Tensor total = {}, parts = {};  // parts: of an ordered world
   };
