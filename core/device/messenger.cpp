@@ -5,29 +5,58 @@
 #include <exception>
 #include <utility>
 
+#include "ebb/core/base/error.h"
 #include "ebb/core/device/world_state.h"
 #include "ebb/core/kernels/workers.h"
 
 namespace ebb::detail {
 
+namespace {
+
+// For how long a process that ends waits for others to hear of it; then the launcher ends the job.
+constexpr std::chrono::seconds kPatience(5);
+
+}  // namespace
+
 Messenger& Messenger::instance() {
-  static Messenger messenger;
-  return messenger;
+  static Messenger* const messenger = new Messenger;
+  static const struct AtExit {
+    ~AtExit() { messenger->leave(); }
+  } at_exit;
+  return *messenger;
 }
 
-Messenger::~Messenger() {
-  {
-    const std::lock_guard lock(mutex);
-    is_over_ = true;
-  }
+void Messenger::end(WorldState& world, const std::string& failure) {
+  std::erase(open_, &world);
+  world.failure_ = failure;
+  for (const auto& operation : world.queue_) operation->is_done = true;
+  world.queue_.clear();
+  changed.notify_all();
+}
+
+void Messenger::leave() {
+  std::unique_lock lock(mutex);
+  const std::vector<WorldState*> open = open_;
+  lock.unlock();
+  for (WorldState* const world : open) world->say_closed();
+  lock.lock();
+  changed.wait_for(lock, kPatience, [&] { return open_.empty(); });
+  is_over_ = true;
+  lock.unlock();
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  lock.lock();
+  while (!open_.empty()) end(*open_.back(), WorldState::closed());
 }
 
 void Messenger::call(const std::function<void()>& work) {
   std::exception_ptr problem;
   bool is_done = false;
   std::unique_lock lock(mutex);
+  // Work may wait for the other ranks, which must have heard of failures before.
+  changed.wait(
+      lock, [&] { return is_over_ || std::ranges::none_of(open_, &WorldState::tells_of_failure); });
+  if (is_over_) throw Error("[World] the process is about to end");
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   calls_.push_back([&] {
     try {
@@ -86,7 +115,7 @@ void Messenger::run() {
     lock.lock();
   }
   // A launcher ends the job of a process that leaves it with a world that was never closed.
-  if (open_worlds_ > 0) static_cast<void>(job_.release());
+  if (!open_.empty()) static_cast<void>(job_.release());
   job_.reset();
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,9 +20,8 @@ class WorldState;
 // first asked for.
 class Messenger : NoCopy {
  public:
+  // Lives as long as the process: a static object may hold a world, and go later.
   static Messenger& instance();
-  // Leaves the job, unless a world was never closed: the launcher then ends the job.
-  ~Messenger();
 
   // Runs `work` on the thread and waits for it. Rethrows its exception.
   void call(const std::function<void()>& work);
@@ -30,13 +30,16 @@ class Messenger : NoCopy {
 
   // On the thread. The job, connected at the first call; null: this process is alone.
   Transport* job();
-  // On the thread: so many more worlds are open.
-  void open(int more) noexcept { open_worlds_ += more; }
+  // With the mutex: a world of several ranks begins, or is over.
+  void open(WorldState& world) { open_.push_back(&world); }
+  void end(WorldState& world, const std::string& failure);
 
   std::mutex mutex;                 // guards the worlds' queues
   std::condition_variable changed;  // something that somebody waits for may have happened
 
  private:
+  // The process ends, and its worlds with it.
+  void leave();
   void run();
 
   // Guarded by the mutex.
@@ -45,11 +48,11 @@ class Messenger : NoCopy {
   bool is_over_ = false;
   std::deque<std::function<void()>> calls_;
   std::vector<WorldState*> busy_;
+  std::vector<WorldState*> open_;
 
   // Of the thread.
   bool has_asked_ = false;
   std::unique_ptr<Transport> job_;
-  int open_worlds_ = 0;
 };
 
 }  // namespace ebb::detail

@@ -13,7 +13,6 @@ namespace ebb::detail {
 namespace {
 
 constexpr std::size_t kTextBytes = 256;
-const std::string kClosed = "this world is closed";
 enum Ending : std::int64_t { goes_on, closes, has_failed };
 
 constexpr const char* kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
@@ -58,6 +57,16 @@ std::int64_t elements_of(const Collective& c) noexcept {
 
 }  // namespace
 
+const std::string& WorldState::closed() {
+  static const std::string& text = *new std::string("this world is closed");
+  return text;
+}
+
+bool WorldState::tells_of_failure() const {
+  return std::ranges::any_of(
+      queue_, [](const auto& operation) { return operation->mine.ending == has_failed; });
+}
+
 WorldState::WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
                        bool ordered)
     : rank_(headers->rank()),
@@ -65,14 +74,17 @@ WorldState::WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Trans
       ordered_(ordered),
       is_connected_(true),
       headers_(std::move(headers)),
-      data_(std::move(data)) {}
+      data_(std::move(data)) {
+  const std::lock_guard lock(Messenger::instance().mutex);
+  Messenger::instance().open(*this);
+}
 
 std::shared_ptr<WorldState::Operation> WorldState::enqueue(Operation operation) {
   auto shared = std::make_shared<Operation>(std::move(operation));
   Messenger& messenger = Messenger::instance();
   const std::lock_guard lock(messenger.mutex);
   if (!failure_.empty()) {
-    shared->phase = Operation::done;
+    shared->is_done = true;
     return shared;
   }
   shared->mine.number = next_number_++;
@@ -84,7 +96,7 @@ std::shared_ptr<WorldState::Operation> WorldState::enqueue(Operation operation) 
 void WorldState::wait_for(const Operation& operation) {
   Messenger& messenger = Messenger::instance();
   std::unique_lock lock(messenger.mutex);
-  messenger.changed.wait(lock, [&] { return operation.phase == Operation::done; });
+  messenger.changed.wait(lock, [&] { return operation.is_done; });
 }
 
 Status WorldState::begin(const Collective& collective) noexcept {
@@ -112,7 +124,7 @@ Status WorldState::finish(const void* to) noexcept {
       begun_, [&](const auto& operation) { return operation->collective.to == to; });
   if (found == begun_.end()) return Status::refuse("was not begun");
   const std::shared_ptr<Operation> operation = *found;
-  messenger.changed.wait(lock, [&] { return operation->phase == Operation::done; });
+  messenger.changed.wait(lock, [&] { return operation->is_done; });
   std::erase(begun_, operation);
   if (failure_.empty() || operation->step < 0) {
     sent_bytes_ += operation->collective.sent_bytes(rank_, size_);
@@ -124,7 +136,9 @@ Status WorldState::finish(const void* to) noexcept {
 void WorldState::drain() noexcept {
   Messenger& messenger = Messenger::instance();
   std::unique_lock lock(messenger.mutex);
-  messenger.changed.wait(lock, [&] { return queue_.empty(); });
+  messenger.changed.wait(lock, [&] {
+    return std::ranges::all_of(begun_, [](const auto& operation) { return operation->is_done; });
+  });
   begun_.clear();
 }
 
@@ -176,7 +190,6 @@ WorldState& WorldState::split(int color) {
   operation.mine.signature = 1;
   operation.action = [&] {
     std::unique_ptr<Transport> headers = headers_->split(color), data = data_->split(color);
-    Messenger::instance().open(1);
     part = &keep(std::make_unique<WorldState>(std::move(headers), std::move(data), ordered_));
   };
   const auto done = enqueue(std::move(operation));
@@ -185,13 +198,17 @@ WorldState& WorldState::split(int color) {
   return *part;
 }
 
-void WorldState::close() {
-  if (!is_connected_ || is_over()) return;
+std::shared_ptr<WorldState::Operation> WorldState::say_closed() {
   Operation operation{.text = "close" + at(entry())};
   operation.mine.ending = closes;
-  const auto done = enqueue(std::move(operation));
+  return enqueue(std::move(operation));
+}
+
+void WorldState::close() {
+  if (!is_connected_ || is_over()) return;
+  const auto done = say_closed();
   wait_for(*done);
-  if (done->step >= 0 && failure_ != kClosed) throw Error(message("World", failure_, entry()));
+  if (done->step >= 0 && failure_ != closed()) throw Error(message("World", failure_, entry()));
 }
 
 bool WorldState::is_over() const noexcept {
@@ -204,7 +221,7 @@ void WorldState::fail(const std::string& cause) noexcept {
   try {
     Operation operation{.text = cause};
     operation.mine.ending = has_failed;
-    wait_for(*enqueue(std::move(operation)));
+    enqueue(std::move(operation));
   } catch (const std::exception&) {  // the launcher notices when this process ends
   }
 }
@@ -245,7 +262,7 @@ void WorldState::advance(Operation& operation) {
         operation.phase = Operation::explains;
         return;
       }
-      if (operation.mine.ending == closes) return end(kClosed);
+      if (operation.mine.ending == closes) return end(closed());
       operation.phase = Operation::moves;
       return;
     case Operation::explains:
@@ -259,13 +276,11 @@ void WorldState::advance(Operation& operation) {
         return;
       }
       break;
-    case Operation::done:
-      return;
   }
   Messenger& messenger = Messenger::instance();
   const std::lock_guard lock(messenger.mutex);
   operation.step = -1;  // done as it should be
-  operation.phase = Operation::done;
+  operation.is_done = true;
   queue_.pop_front();
   messenger.changed.notify_all();
 }
@@ -353,16 +368,12 @@ Transport::Started WorldState::next_transfer(Operation& operation) {
 }
 
 // The world is over: for all that is queued, and all that will be.
-void WorldState::end(std::string failure) {
+void WorldState::end(const std::string& failure) {
   headers_.reset();
   data_.reset();
   Messenger& messenger = Messenger::instance();
-  messenger.open(-1);
   const std::lock_guard lock(messenger.mutex);
-  failure_ = std::move(failure);
-  for (const auto& operation : queue_) operation->phase = Operation::done;
-  queue_.clear();
-  messenger.changed.notify_all();
+  messenger.end(*this, failure);
 }
 
 WorldState& WorldState::keep(std::unique_ptr<WorldState> world) {
@@ -383,7 +394,6 @@ WorldState& open_world(bool ordered) {
     }
     process_rank() = job->rank();
     std::unique_ptr<Transport> headers = job->split(0), data = job->split(0);
-    Messenger::instance().open(1);
     world = &WorldState::keep(
         std::make_unique<WorldState>(std::move(headers), std::move(data), ordered));
   });

@@ -40,13 +40,16 @@ class WorldState final : public Communicator {
   WorldState& split(int color);
   // Throws Error where a rank does not close.
   void close();
-  // Tells the other ranks that this one is over, by the cause of it.
+  // Tells the other ranks that this one is over, by the cause of it, when they next use the world.
+  // Does not wait for that: they may be waiting in another world.
   void fail(const std::string& cause) noexcept;
 
   std::uint64_t sent_bytes() const noexcept { return sent_bytes_.load(std::memory_order_relaxed); }
 
   // Whether it is closed, or has failed.
   bool is_over() const noexcept;
+  // What failure_ says of a world that is closed.
+  static const std::string& closed();
   // A batch of a loader that is in use, of which this rank has `rows`.
   void add_batch(std::int64_t rows);
   void remove_batch(std::int64_t rows) noexcept;
@@ -68,12 +71,15 @@ class WorldState final : public Communicator {
     std::vector<char> texts = {};       // of all ranks, where they differ
     std::function<void()> action = {};  // in place of a transfer
     Transport::Started transfer = {};
-    enum { waits, compares, explains, moves, done } phase = waits;
+    enum { waits, compares, explains, moves } phase = waits;
     int step = 0;
     bool has_written = false;
+    bool is_done = false;  // guarded by the messenger's mutex
   };
 
+  bool tells_of_failure() const;
   std::shared_ptr<Operation> enqueue(Operation operation);
+  std::shared_ptr<Operation> say_closed();
   void wait_for(const Operation& operation);
   // On the messenger's thread: goes on with the first operation as far as it can. Returns whether
   // anything happened.
@@ -82,7 +88,7 @@ class WorldState final : public Communicator {
   bool compare(Operation& operation);
   std::string explain(const Operation& operation) const;
   Transport::Started next_transfer(Operation& operation);
-  void end(std::string failure);
+  void end(const std::string& failure);
 
   int rank_ = 0, size_ = 1;
   const bool ordered_;

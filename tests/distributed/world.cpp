@@ -352,6 +352,20 @@ TEST_CASE("A rank that fails alone is an error on all") {
     }
 }
 
+TEST_CASE("A rank that fails does not wait for ranks that wait in another of its worlds") {
+  if (World().size() == 1) return;
+  const std::string error = error_of([] {
+    const World first, second;
+    if (first.rank() == 0) throw Error("out of something");
+    distributed::all_reduce(zeros({4}), first);
+  });
+  CHECK(error != "");
+}
+
+std::optional<World> closed_late;  // after everything else is gone
+
+TEST_CASE("A world may outlive main()") { closed_late.emplace(); }
+
 // Run by itself: the launcher then ends the other ranks.
 TEST_CASE("A rank that is killed ends the job", "[.killed]") {
   const World world;
