@@ -224,11 +224,15 @@ void Executable::fill_slots(Arena& arena, Stream* stream, std::span<const Tensor
   }
 }
 
-// Waits for copies and collectives that a failed run has begun: nothing else would.
-void Executable::end_moves(Stream* stream) noexcept {
-  for (const Step& step : program_.steps)
-    if (step.node->op->communicates)
-      step.node->attributes.get<CollectiveAttributes>().world->drain();
+// Waits for copies and collectives that a failed run has begun: nothing else would. Other ranks may
+// have made the step that failed here.
+void Executable::end_moves(Stream* stream, const char* cause) noexcept {
+  for (const Step& step : program_.steps) {
+    if (!step.node->op->communicates) continue;
+    Communicator& world = *step.node->attributes.get<CollectiveAttributes>().world;
+    world.drain();
+    if (!runtime_.is_simulated()) world.fail(cause);
+  }
   if (program_.plan.moved_values == 0) return;
   try {
     runtime_.synchronise(stream);
@@ -251,8 +255,8 @@ void Executable::run(Arena& arena, Stream* stream, std::span<const Tensor* const
   try {
     const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
     if (!launched.status.ok()) fail(launched, stream);
-  } catch (...) {
-    end_moves(stream);
+  } catch (const std::exception& error) {
+    end_moves(stream, error.what());
     throw;
   }
   for (const std::uint32_t index : program_.updated_captured) {

@@ -46,7 +46,7 @@ class Executable {
   void require_whole_captured();
   class UseOfAll;
   void fill_slots(Arena& arena, Stream* stream, std::span<const Tensor* const> feeds);
-  void end_moves(Stream* stream) noexcept;
+  void end_moves(Stream* stream, const char* cause) noexcept;
   bool is_captured(Stream* stream);
   Launched launch(Stream* stream);
   Launched launch_one_by_one(Stream* stream);

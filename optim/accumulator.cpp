@@ -209,31 +209,33 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
     parts.emplace_back(group, std::move(before), std::move(targets), options);
   }
   const std::optional<distributed::World>& world = world_of(groups, "minimize");
-  const Micro micro =
-      with_ranks(world, [&] { return differentiate(parts, loss, samples, below, world); });
+  return with_ranks(world, [&] {
+    const Micro micro = differentiate(parts, loss, samples, below, world);
 
-  // Knowing whether an update is due takes memory, which must be had before anything is written, so
-  // eager counts in a copy first. A graph has all its memory before it starts.
-  for (Part& part : parts) {
-    part.counted = ebb::detail::add_count(in_graph ? part.count : copy(part.count), micro.samples);
-    part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
-    if (part.step.size() == 0) continue;
-    // Computes the mean beside the sum, not in it: a rule of the user's may throw.
-    part.step.prepare(part.gate, [&](std::size_t i) {
-      const Tensor& sum = part.step.sum(i);
-      const Tensor& gradient = part.gradients[i];
-      if (!gradient.defined()) return part.mean(sum);
-      if (micro.are_sums) return part.mean(gradient);
-      return part.mean(sum + cast(gradient, sum.dtype()) * cast(micro.weight, sum.dtype()));
+    // Knowing whether an update is due takes memory, which must be had before anything is written,
+    // so eager counts in a copy first. A graph has all its memory before it starts.
+    for (Part& part : parts) {
+      part.counted =
+          ebb::detail::add_count(in_graph ? part.count : copy(part.count), micro.samples);
+      part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
+      if (part.step.size() == 0) continue;
+      // Computes the mean beside the sum, not in it: a rule of the user's may throw.
+      part.step.prepare(part.gate, [&](std::size_t i) {
+        const Tensor& sum = part.step.sum(i);
+        const Tensor& gradient = part.gradients[i];
+        if (!gradient.defined()) return part.mean(sum);
+        if (micro.are_sums) return part.mean(gradient);
+        return part.mean(sum + cast(gradient, sum.dtype()) * cast(micro.weight, sum.dtype()));
+      });
+    }
+
+    const Tensor value = value_before_step(micro.loss);
+    const std::vector<Tensor> updates = commit_whole(parts, [&] {
+      add_gradients(parts, micro);
+      return update_and_clear(parts);
     });
-  }
-
-  const Tensor value = value_before_step(micro.loss);
-  const std::vector<Tensor> updates = commit_whole(parts, [&] {
-    add_gradients(parts, micro);
-    return update_and_clear(parts);
+    return with_all_updates(value, updates);
   });
-  return with_all_updates(value, updates);
 }
 
 // Accumulator::flush.

@@ -103,11 +103,12 @@ std::vector<Tensor> make_step(const Optimizer& optimizer, const Parameters& para
   for (const std::size_t target : targets) entries.push_back(&parameters.entries()[target]);
   OptimizerStep step(optimizer, parameters, std::move(targets));
   const std::optional<distributed::World>& world = optimizer.world();
-  const Averaged averaged =
-      world ? with_ranks(world, [&] { return average(*world, entries, std::move(gradients)); })
-            : Averaged{std::move(gradients)};
-  step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(averaged.sums[i]); });
-  return commit([&] { return step.queue(averaged.sums); });
+  return with_ranks(world, [&] {
+    const Averaged averaged =
+        world ? average(*world, entries, std::move(gradients)) : Averaged{std::move(gradients)};
+    step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(averaged.sums[i]); });
+    return commit([&] { return step.queue(averaged.sums); });
+  });
 }
 
 // The step of all groups. Makes the slots before the backward pass, so that the first step has the
@@ -133,24 +134,26 @@ Tensor minimize_groups(const Tensor& given, const std::vector<ParameterGroup>& g
   }
   if (steps.empty()) fail_for_frozen(loss);
   const std::optional<distributed::World>& world = world_of(groups, "minimize");
-  const Averaged averaged =
-      world ? with_ranks(world, [&] { return average(*world, entries, loss, inputs); })
-            : Averaged{ebb::detail::gradients_for("minimize", loss, inputs)};
-  std::vector<Tensors> of_each;
-  std::size_t next = 0;
-  for (OptimizerStep& step : steps) {
-    Tensors& own = of_each.emplace_back();
-    for (std::size_t i = 0; i < step.size(); ++i) own.push_back(averaged.sums[next++]);
-    step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(own[i]); });
-  }
-  const Tensor value = value_before_step(world ? averaged.loss : loss);
-  const std::vector<Tensor> updates = commit([&] {
-    std::vector<Tensor> all;
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      for (Tensor& update : steps[i].queue(of_each[i])) all.push_back(std::move(update));
-    return all;
+  return with_ranks(world, [&] {
+    const Averaged averaged = world
+                                  ? average(*world, entries, loss, inputs)
+                                  : Averaged{ebb::detail::gradients_for("minimize", loss, inputs)};
+    std::vector<Tensors> of_each;
+    std::size_t next = 0;
+    for (OptimizerStep& step : steps) {
+      Tensors& own = of_each.emplace_back();
+      for (std::size_t i = 0; i < step.size(); ++i) own.push_back(averaged.sums[next++]);
+      step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(own[i]); });
+    }
+    const Tensor value = value_before_step(world ? averaged.loss : loss);
+    const std::vector<Tensor> updates = commit([&] {
+      std::vector<Tensor> all;
+      for (std::size_t i = 0; i < steps.size(); ++i)
+        for (Tensor& update : steps[i].queue(of_each[i])) all.push_back(std::move(update));
+      return all;
+    });
+    return with_all_updates(value, updates);
   });
-  return with_all_updates(value, updates);
 }
 
 }  // namespace

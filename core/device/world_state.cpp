@@ -219,6 +219,10 @@ bool WorldState::is_over() const noexcept {
 void WorldState::fail(const std::string& cause) noexcept {
   if (!is_connected_) return;
   try {
+    {
+      const std::lock_guard lock(Messenger::instance().mutex);
+      if (tells_of_failure()) return;
+    }
     Operation operation{.text = cause};
     operation.mine.ending = has_failed;
     enqueue(std::move(operation));

@@ -42,7 +42,7 @@ class WorldState final : public Communicator {
   void close();
   // Tells the other ranks that this one is over, by the cause of it, when they next use the world.
   // Does not wait for that: they may be waiting in another world.
-  void fail(const std::string& cause) noexcept;
+  void fail(const std::string& cause) noexcept override;
 
   std::uint64_t sent_bytes() const noexcept { return sent_bytes_.load(std::memory_order_relaxed); }
 

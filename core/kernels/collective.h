@@ -1,5 +1,7 @@
 // Kernels that exchange tensors between the ranks of a world.
 #pragma once
+#include <string>
+
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
@@ -52,6 +54,8 @@ class Communicator {
   virtual Status rows(std::int64_t& rows) const noexcept = 0;
   // Waits for whatever is under way, before memory goes that it uses.
   virtual void drain() noexcept = 0;
+  // Tells the other ranks that this one cannot go on, by the cause of it.
+  virtual void fail(const std::string& cause) noexcept = 0;
   // Counts the bytes of a collective on a simulated device, where nothing is sent.
   virtual void count(const Collective& collective) noexcept = 0;
 };

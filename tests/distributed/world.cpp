@@ -26,6 +26,16 @@ DataSet some_data() {
   return {Tensor::from(x, {21, 5}), Tensor::from(y, {21, 1})};
 }
 
+// The message of the error that `work` throws on this rank.
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 constexpr std::int64_t kBatch = 8;  // 21 samples end in a ragged batch of 5
 
 // Batches of 7 fit into groups of 14 samples, however ranks share them.
@@ -263,16 +273,6 @@ TEST_CASE("Ranks draw different numbers, and the same parameters") {
   CHECK(bytes_of(distributed::all_reduce(weight, world, ReduceOp::max)) == bytes_of(weight));
 }
 
-// The message of the error that `work` throws on this rank.
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST_CASE("A rank that does something else is an error on all, which names rank and tensor") {
   if (World().size() == 1) return;
   {
@@ -360,6 +360,58 @@ TEST_CASE("A rank that fails does not wait for ranks that wait in another of its
     distributed::all_reduce(zeros({4}), first);
   });
   CHECK(error != "");
+}
+
+// Fails once, in the second step.
+struct FailingRule final : optim::Rule {
+  explicit FailingRule(bool on_this_rank) : fails(on_this_rank) {}
+  const char* name() const noexcept override { return "failing"; }
+  std::span<const char* const> slots() const noexcept override { return {}; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    if (++steps == 2 && fails) throw Error("out of something");
+    return {in.parameter - in.gradient, {}};
+  }
+  const bool fails;
+  mutable int steps = 0;
+};
+
+TEST_CASE("A step that fails on one rank after the sum is an error on all in the next") {
+  if (World().size() == 1) return;
+  for (const bool accumulates : {false, true}) {
+    const World world;
+    const Parameters parameters(Device::cpu());
+    const Tensor weight = parameters.declare("weight", {3}, initializers::ones());
+    const optim::Optimizer optimizer(std::make_shared<FailingRule>(world.rank() == 1), 1.0, "", {},
+                                     CallSite::here(), world);
+    const optim::Accumulator accumulate(optimizer);
+    std::vector<std::string> errors;
+    for (int i = 0; i < 3; ++i)
+      errors.push_back(error_of([&] {  // which the program passes over
+        const Tensor loss = mean(square(weight));
+        accumulates ? accumulate.minimize(loss, parameters, Tensor::from(std::int64_t{1}))
+                    : optimizer.minimize(loss, parameters);
+      }));
+    CHECK(errors[0] == "");
+    CHECK((errors[1] != "") == (world.rank() == 1));
+    CHECK(errors[2].find("rank 1 of " + std::to_string(world.size()) + " has failed: out of") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("A run that fails on one rank after the sum is an error on all in the next") {
+  if (World().size() == 1) return;
+  const World world;
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {3});
+  const Tensor i = graph.placeholder("i", DType::i32, {1});
+  const Tensor y = index_select(distributed::all_reduce(x, world), i + 0);
+  Session session(graph);
+  const auto run = [&](int index) {
+    return error_of([&] { session.run(y, {{x, ones({3})}, {i, Tensor::from({index})}}); });
+  };
+  CHECK((run(world.rank() == 1 ? 5 : 0) != "") == (world.rank() == 1));
+  CHECK(run(0).find("rank 1 of " + std::to_string(world.size()) + " has failed") !=
+        std::string::npos);
 }
 
 std::optional<World> closed_late;  // after everything else is gone
