@@ -74,7 +74,8 @@ void check_options(std::int64_t samples, const DataLoaderOptions& options) {
   if (samples < 1) detail::refuse(kLoader, "the data set is empty");
 }
 
-// The seed of the shuffle: rank 0's. Throws Error where the ranks' data differ in size.
+// The seed of the shuffle: rank 0's. Throws Error where the ranks' data differ in size or are cut
+// in another way.
 std::optional<Seed> shuffle_of(std::int64_t samples, const DataLoaderOptions& options) {
   std::optional<Seed> seed = options.shuffle.seed();
   if (options.shuffle.draws()) seed = Seed{detail::next_key()};
@@ -87,8 +88,11 @@ std::optional<Seed> shuffle_of(std::int64_t samples, const DataLoaderOptions& op
       detail::refuse(kLoader, "rank 0 has " + std::to_string(sizes[0]) +
                                   " samples to deal out, and rank " + std::to_string(k) + " has " +
                                   std::to_string(sizes[k]) + "; all must have the same data");
-  const std::uint64_t key = static_cast<std::uint64_t>(world.exchange(
-      "the order of a DataLoader", static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
+  const std::string how = std::string("the ") + (seed ? "shuffled" : "given") +
+                          " order of a DataLoader, in batches of " + std::to_string(options.batch) +
+                          (options.drop_last ? ", without the last" : "");
+  const auto key = static_cast<std::uint64_t>(
+      world.exchange(how.c_str(), static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
   return seed ? std::optional(Seed{key}) : std::nullopt;
 }
 

@@ -261,6 +261,22 @@ TEST_CASE("A loader over a world deals out each sample once, in rank 0's order")
   CHECK(seen == std::vector<std::int64_t>(21, 1));
 }
 
+TEST_CASE("Loaders of ranks that cut their data in different ways are an error") {
+  if (World().size() == 1) return;
+  const auto error_where = [](const std::function<void(DataLoaderOptions&)>& differs) {
+    return error_of([&] {
+      const World world;
+      DataLoaderOptions options{.batch = 5, .shuffle = Seed{1}, .shard = world};
+      if (world.rank() == 1) differs(options);
+      DataLoader loader(some_data(), options);
+    });
+  };
+  CHECK(error_where([](DataLoaderOptions& o) { o.batch = 6; }).find("in batches of 6") !=
+        std::string::npos);
+  CHECK(error_where([](DataLoaderOptions& o) { o.shuffle = {}; }) != "");
+  CHECK(error_where([](DataLoaderOptions& o) { o.drop_last = true; }) != "");
+}
+
 TEST_CASE("Ranks draw different numbers, and the same parameters") {
   const World world;
   set_seed({5});
