@@ -78,7 +78,8 @@ Collective describe(Collective::Kind kind, const Spec& spec, const CollectiveAtt
   c.name = a.name;
   c.where = a.where;
   const bool reduces = kind == Collective::all_reduce || kind == Collective::reduce_scatter;
-  if (reduces && (a.world->is_ordered() || is_half(spec.dtype))) c.combine = combine;
+  const bool may_be_nan = a.op == ReduceOp::max && is_floating(spec.dtype);  // MPI may drop it
+  if (reduces && (a.world->is_ordered() || is_half(spec.dtype) || may_be_nan)) c.combine = combine;
   return c;
 }
 

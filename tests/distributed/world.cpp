@@ -277,6 +277,16 @@ TEST_CASE("Loaders of ranks that cut their data in different ways are an error")
   CHECK(error_where([](DataLoaderOptions& o) { o.drop_last = true; }) != "");
 }
 
+TEST_CASE("The greatest of numbers with a NaN among them is NaN") {
+  const World world;
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16})
+    for (int of = 0; of < world.size(); ++of) {
+      const Tensor x = Tensor::full({2}, world.rank() == of ? NAN : 1.0, dtype);
+      const Tensor greatest = distributed::all_reduce(x, world, ReduceOp::max);
+      CHECK(std::isnan(cast(greatest, DType::f32).item<float>({1})));
+    }
+}
+
 TEST_CASE("Ranks draw different numbers, and the same parameters") {
   const World world;
   set_seed({5});
