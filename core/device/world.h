@@ -46,6 +46,9 @@ class World {
   // would send is counted. Throws Error for a rank out of range.
   static World simulated(int rank, int size, const WorldOptions& options = {},
                          CallSite site = CallSite::here());
+  // What is moved stays a handle.
+  World(const World&) = default;
+  World& operator=(const World&) = default;
 
   int rank() const noexcept;  // from 0
   int size() const noexcept;

@@ -553,6 +553,12 @@ TEST_CASE("Ranks that restore rank 0's session draw different numbers, and go on
   if (world.rank() == 0) std::filesystem::remove("world.safetensors");
 }
 
+TEST_CASE("A world that has been moved from is a handle of it still") {
+  World world;
+  const World other = std::move(world);
+  CHECK(world == other);  // NOLINT
+}
+
 TEST_CASE("A world is split by color into worlds of their own") {
   const World world;
   const World half = world.split(world.rank() % 2);
