@@ -58,6 +58,8 @@ detail::WorldState& World::state() const noexcept { return held_->state; }
 World World::split(int color, CallSite site) const {
   const detail::CallSiteScope at(site);
   if (color < 0) detail::refuse("World", "a color is at least 0, not " + std::to_string(color));
+  if (!held_->state.is_real())
+    detail::refuse("World", "a simulated world cannot be split: its other ranks give no colors");
   return World(std::make_shared<Held>(held_->state.split(color)));
 }
 

@@ -54,7 +54,8 @@ class World {
   int size() const noexcept;
   bool ordered() const noexcept;
   // The ranks that give the same color, from 0, as a world of their own, in their order here.
-  // Throws Error for a color below 0.
+  // Throws Error for a color below 0, and for a simulated world of several ranks, whose colors
+  // nobody knows.
   World split(int color, CallSite site = CallSite::here()) const;
   // Bytes that this rank has sent by collectives of this world, which what it passes on for others
   // counts among: an all_reduce of n bytes is 2 (size - 1) / size n.

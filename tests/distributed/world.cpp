@@ -559,6 +559,11 @@ TEST_CASE("A world that has been moved from is a handle of it still") {
   CHECK(world == other);  // NOLINT
 }
 
+TEST_CASE("A simulated world is not split: nobody knows its colors") {
+  CHECK(error_of([] { World::simulated(0, 2).split(0); }) != "");
+  CHECK(World::simulated(0, 1).split(0).size() == 1);
+}
+
 TEST_CASE("A world is split by color into worlds of their own") {
   const World world;
   const World half = world.split(world.rank() % 2);
