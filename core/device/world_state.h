@@ -28,6 +28,8 @@ class WorldState final : public Communicator {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
   bool is_ordered() const noexcept override { return ordered_; }
+  // Whether there are other ranks to reach, or none at all.
+  bool is_real() const noexcept { return size_ == 1 || is_connected_; }
 
   Status begin(const Collective& collective) noexcept override;
   Status finish(const void* to) noexcept override;
