@@ -13,6 +13,7 @@ namespace {
 
 struct Launcher {
   const char* variable;  // that it sets for every process
+  const char* size;      // likewise: how many there are
   const char* mpi;
   const char* file;
   const char* package;  // of Debian
@@ -20,9 +21,10 @@ struct Launcher {
 
 // In this order: PMIx, with which Slurm can start any MPI, is Open MPI's own, and PMI is MPICH's.
 constexpr Launcher kLaunchers[] = {
-    {"OMPI_COMM_WORLD_SIZE", "Open MPI", "libebb_openmpi.so", "libopenmpi-dev"},
-    {"PMIX_RANK", "Open MPI", "libebb_openmpi.so", "libopenmpi-dev"},
-    {"PMI_RANK", "MPICH", "libebb_mpich.so", "libmpich-dev"},
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "Open MPI", "libebb_openmpi.so",
+     "libopenmpi-dev"},
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "Open MPI", "libebb_openmpi.so", "libopenmpi-dev"},
+    {"PMI_RANK", "PMI_SIZE", "MPICH", "libebb_mpich.so", "libmpich-dev"},
 };
 
 const Launcher* launcher() noexcept {
@@ -81,5 +83,13 @@ std::unique_ptr<ebb::detail::Transport> ebb::detail::connect() {
   if (job == nullptr)
     throw Error(
         message("World", connect_by ? problem : std::string(by->file) + " is no part of ebb", {}));
-  return std::unique_ptr<Transport>(job);
+  std::unique_ptr<Transport> connected(job);
+  const char* const size = std::getenv(by->size);
+  if (size != nullptr && connected->size() < std::atoi(size))
+    throw Error(message("World",
+                        std::string("the launcher has started ") + size + " processes, of which " +
+                            by->mpi + " finds " + std::to_string(connected->size()) +
+                            "; use its own mpirun, or srun --mpi=pmix or pmi2 as it needs",
+                        {}));
+  return connected;
 }
