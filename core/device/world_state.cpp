@@ -47,7 +47,10 @@ std::string text_of(const Collective& c) {
   std::string text = kKinds[c.kind];
   if (c.op != ReduceOp::sum) text += std::string(" (") + kOps[static_cast<int>(c.op)] + ")";
   text += " of " + c.spec.to_string();
-  if (*c.name) text += std::string(", ") + c.name;
+  constexpr std::size_t kNameBytes = 150;  // leaves room for the line
+  std::string name = c.name;
+  if (name.size() > kNameBytes) name = name.substr(0, kNameBytes) + "..";
+  if (!name.empty()) text += ", " + name;
   return text + c.where;
 }
 

@@ -43,7 +43,15 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
       rows_(rows),
       starts_(std::move(starts)),
       places_(parameters.size()) {
-  std::string first;
+  // Names a bucket in full, so that ranks with other parameters between first and last differ.
+  std::string first, last, all;
+  const auto name = [&] {
+    if (buckets_.empty()) return;
+    buckets_.back().name =
+        ebb::detail::interned(buckets_.back().left == 1 ? "the gradient of '" + first + "'"
+                                                        : "the gradients of '" + last + "' to '" +
+                                                              first + "' (" + all + ")");
+  };
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const Tensor& parameter = parameters[i]->tensor;
     const DType sum_dtype =
@@ -51,17 +59,19 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
     const std::int64_t wanted = kBucketBytes / static_cast<std::int64_t>(size_of(sum_dtype));
     if (buckets_.empty() || buckets_.back().elements >= wanted ||
         buckets_.back().dtype != parameter.dtype() || buckets_.back().sum_dtype != sum_dtype) {
+      name();
       buckets_.push_back({.dtype = parameter.dtype(), .sum_dtype = sum_dtype});
       first = parameters[i]->name;
+      all.clear();
     }
     Bucket& bucket = buckets_.back();
     places_[i] = {buckets_.size() - 1, bucket.elements};
     bucket.elements += parameter.shape().elements();
     ++bucket.left;
-    bucket.name = ebb::detail::interned(
-        bucket.left == 1 ? "the gradient of '" + first + "'"
-                         : "the gradients of '" + parameters[i]->name + "' to '" + first + "'");
+    last = parameters[i]->name;
+    all += (all.empty() ? "" : ", ") + last + ' ' + parameter.shape().to_string();
   }
+  name();
 }
 
 Reduction::~Reduction() {

@@ -338,6 +338,20 @@ TEST_CASE("A rank that does something else is an error on all, which names rank 
   }
 }
 
+TEST_CASE("A rank that trains another parameter of the same size is an error on all") {
+  if (World().size() == 1) return;
+  const World world;
+  const Parameters parameters(Device::cpu());
+  Tensors all;
+  for (const char* const name : {"a", "b", "c", "d"})
+    all.push_back(parameters.declare(name, {3}, initializers::ones()));
+  const Tensor loss = sum(all[0]) + sum(all[world.rank() == 1 ? 1 : 2]) + sum(all[3]);
+  const std::string error =
+      error_of([&] { optim::Sgd({.world = world}).minimize(loss, parameters); });
+  CHECK(error.find("'a' to 'd' (d [3], c [3], a [3])") != std::string::npos);
+  CHECK(error.find("'a' to 'd' (d [3], b [3], a [3])") != std::string::npos);
+}
+
 // Three steps of which the second fails, on the last rank alone.
 void fail_in_second_step(const World& world, InMode::Kind mode, const char* how) {
   InMode in(mode);
