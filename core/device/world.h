@@ -18,7 +18,7 @@ namespace distributed {
 struct WorldOptions {
   // Sums are made in the order of the ranks, by ebb: training is then equal, bit for bit, to one
   // process that accumulates the ranks' micro-batches in this order. Takes a buffer more. Otherwise
-  // MPI chooses an order, and results agree within rounding.
+  // the order is one that sends little, and results agree within rounding.
   bool ordered = false;
 };
 

@@ -84,6 +84,21 @@ TEST_CASE("Collectives give every rank what their names say, in all modes and dt
   }
 }
 
+TEST_CASE("Large sums in place are exact, however many elements a rank's share has") {
+  const World world;
+  const int size = world.size();
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t elements : {16'384, 50'001, 200'003}) {
+      INFO(name(dtype) << ", " << elements);
+      const Tensor base = arange(static_cast<double>(elements), {.dtype = dtype});
+      const Tensor begun =
+          ebb::detail::begin_total(base + static_cast<double>(world.rank()), world, "numbers");
+      const Tensor sum = ebb::detail::end_total(begun, world);
+      const Tensor want = base * size + 0.5 * size * (size - 1);
+      CHECK(max(abs(cast(sum - want, DType::f64))).item<double>() == 0);
+    }
+}
+
 TEST_CASE("Gradients of collectives are those of the sum of all ranks' losses") {
   const World world;
   const int size = world.size();
