@@ -21,6 +21,16 @@ def commit():
     return described.stdout.strip()
 
 
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(
+                line.split(":")[1].strip() for line in file if line.startswith("model name")
+            )
+    except (OSError, StopIteration):
+        return "unknown CPU"
+
+
 def write(folder, name, figures, text):
     """Writes whole files each time. Returns their name without .json and .md."""
     os.makedirs(folder, exist_ok=True)

@@ -41,16 +41,6 @@ def arguments():
     return parsed
 
 
-def cpu_name():
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(
-                line.split(":")[1].strip() for line in file if line.startswith("model name")
-            )
-    except (OSError, StopIteration):
-        return "unknown CPU"
-
-
 def tables(build, name):
     """Returns the tables that a program prints by itself, and its figures."""
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +59,7 @@ def main():
     cores = len(os.sched_getaffinity(0))
     figures = {
         "date": datetime.date.today().isoformat(),
-        "cpu": cpu_name(),
+        "cpu": record.cpu_name(),
         "cores": cores,
         "load": [os.getloadavg()[0]],
         "versions": {

@@ -11,6 +11,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/tensor_files.h"
+#include "ebb/core/device/world.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -28,12 +29,14 @@
 namespace ebb::benchmarks {
 
 // A file with weights under the names of the models. "x" and "y" hold several batches, stacked
-// along a new first axis.
+// along a new first axis. With a world each rank has its part of the rows of a batch.
 class InputFile {
  public:
-  explicit InputFile(const std::string& path) : path_(path), file_(path) {}
+  explicit InputFile(const std::string& path, const std::optional<distributed::World>& world = {})
+      : path_(path), world_(world), file_(path) {}
 
   const std::string& path() const noexcept { return path_; }
+  const std::optional<distributed::World>& world() const noexcept { return world_; }
   bool has(const std::string& name) const { return file_.find(name) != nullptr; }
   const Shape& shape(const std::string& name) const { return find(name).spec.shape; }
   // Dtype of the weights, and of the batches except indices.
@@ -43,10 +46,12 @@ class InputFile {
     throw FileError("there are no weights");
   }
   std::vector<Tensor> batches(const std::string& name, const Device& device) const {
-    const std::int64_t count = shape(name)[0];
+    const std::int64_t count = shape(name)[0], rows = shape(name)[1];
+    const std::int64_t rank = world_ ? world_->rank() : 0, ranks = world_ ? world_->size() : 1;
     const Tensor all = load_safetensors(path_).at(name);
     std::vector<Tensor> batches;
-    for (std::int64_t i = 0; i < count; ++i) batches.push_back(all[i].to(device));
+    for (std::int64_t i = 0; i < count; ++i)
+      batches.push_back(slice(all[i], rows * rank / ranks, rows * (rank + 1) / ranks).to(device));
     return batches;
   }
 
@@ -58,6 +63,7 @@ class InputFile {
   }
 
   const std::string path_;
+  const std::optional<distributed::World> world_;
   safetensors::File file_;
 };
 

@@ -1,5 +1,6 @@
 """Measures how busy other programs keep this process's processors, from Linux's /proc."""
 
+import glob
 import os
 import time
 
@@ -18,9 +19,14 @@ def ticks_of_processors():
 
 
 def ticks_of(process):
+    """Of the process, and of those that it has started where it is a launcher."""
+    started = []
+    for path in glob.glob(f"/proc/{process}/task/*/children"):
+        with open(path) as file:
+            started += file.read().split()
     with open(f"/proc/{process}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    return int(fields[11]) + int(fields[12]) + sum(map(ticks_of, started))
 
 
 class Others:

@@ -12,6 +12,8 @@
 //   stream    Adam's traffic in host memory: reads four arrays and writes three
 //   copy      a copy in the device's memory
 //   launch    an operator on four floats
+// With --ranks it is one of several processes that MPI has started. Each hears all commands, and
+// rank 0 answers.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -44,9 +47,11 @@ struct Options {
   std::string device = "cpu", precision = "f32";
   std::int64_t size = 1024;
   int threads = 1;
+  bool ranks = false;
 };
 
-std::unique_ptr<Worker> make_worker(const Options& options, Model& model) {
+std::unique_ptr<Worker> make_worker(const Options& options,
+                                    const std::optional<distributed::World>& world, Model& model) {
   const Device device = Device::parse(options.device);
   if (options.mode == "copy") return std::make_unique<DeviceCopy>(options.size, device);
   if (options.mode == "launch") return std::make_unique<TinyOperator>(device);
@@ -55,7 +60,7 @@ std::unique_ptr<Worker> make_worker(const Options& options, Model& model) {
     return std::make_unique<Products>(model, device,
                                       options.precision == "bf16" ? DType::bf16 : DType::f32);
   }
-  const InputFile input(options.weights);
+  const InputFile input(options.weights, world);
   model = kModels.at(options.model)(input);
   if (options.mode == "graph") return std::make_unique<GraphTraining>(model, input, device);
   if (options.mode == "eager") return std::make_unique<EagerTraining>(model, input, device);
@@ -116,13 +121,16 @@ int main(int argc, char** argv) {
   app.add_option("--weights", options.weights, "safetensors file of weights and batches");
   app.add_option("--size", options.size, "of fastest, the side of its matrices; of copy, floats")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--ranks", options.ranks, "a rank of an MPI job, with its part of every batch");
   CLI11_PARSE(app, argc, argv);
   try {
     Workers::instance().set_threads(options.threads);
     flush_denormals_on_this_thread();
     allow_tf32(options.precision == "tf32");
+    const auto world = options.ranks ? std::optional(distributed::World()) : std::nullopt;
+    if (world && world->rank() > 0) std::cout.setstate(std::ios::failbit);
     Model model;
-    const std::unique_ptr<Worker> worker = make_worker(options, model);
+    const std::unique_ptr<Worker> worker = make_worker(options, world, model);
     std::cout << "ready" << std::endl;
     for (std::string line; std::getline(std::cin, line);)
       std::cout << answer(*worker, model, line).dump() << std::endl;

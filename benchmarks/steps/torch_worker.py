@@ -2,9 +2,12 @@
 
 Commands and answers are those of step_worker.cpp; "kernels" gives the number of those launched in a
 step, copies and fills included, or null where PyTorch's profiler does not see them.
+With --ranks it is one of several processes that Open MPI has started; they exchange gradients
+through Gloo. Each hears all commands, and rank 0 answers.
 """
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -14,6 +17,8 @@ import time
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler reports to whoever runs this
 
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity
 
 import tensor_file
@@ -263,6 +268,26 @@ class Training(Worker):
         return sum(e.get("cat") in launched for e in trace(step, ProfilerActivity.CUDA)) or None
 
 
+class RankTraining(Training):
+    """One rank's part of every batch, with gradients averaged beside the backward pass."""
+
+    def __init__(self, kind, weights, device, **adam):
+        rank, ranks = dist.get_rank(), dist.get_world_size()
+        parts = {name: weights[name].chunk(ranks, dim=1)[rank] for name in ("x", "y")}
+        super().__init__(kind, weights | parts, device, **adam)
+        self.model = DistributedDataParallel(self.model, gradient_as_bucket_view=True)
+
+    def losses(self, steps):
+        losses = torch.tensor(super().losses(steps))
+        dist.all_reduce(losses)
+        return (losses / dist.get_world_size()).tolist()
+
+    def held_bytes(self):
+        """The buckets of gradients too, which stay."""
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        return super().held_bytes() + sum(p.nbytes for p in trained)
+
+
 class CapturedTraining(Training):
     """A step recorded once as a CUDA graph, whose inputs are copied to where it reads them."""
 
@@ -349,6 +374,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--weights", help="safetensors file of weights and batches")
     parser.add_argument("--size", type=int, default=1024, help="as step_worker's")
+    parser.add_argument("--ranks", action="store_true", help="a rank of a job of Open MPI")
     return parser.parse_args()
 
 
@@ -361,6 +387,11 @@ def make_worker(options):
         return CapturedTraining(options.model, weights, options.device)
     if options.mode == "compile":
         return CompiledTraining(options.model, weights, options.device)
+    if options.ranks:
+        rank, ranks = (int(os.environ[f"OMPI_COMM_WORLD_{name}"]) for name in ("RANK", "SIZE"))
+        meeting = f"file://{options.weights}.meeting"
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
+        return RankTraining(options.model, weights, options.device, **ADAM[options.mode])
     return Training(options.model, weights, options.device, **ADAM[options.mode])
 
 
@@ -382,9 +413,10 @@ def main():
     if options.device.index is not None:
         torch.cuda.set_device(options.device)
     worker = make_worker(options)
-    print("ready", flush=True)
+    out = sys.stdout if not dist.is_initialized() or dist.get_rank() == 0 else io.StringIO()
+    print("ready", file=out, flush=True)
     for line in sys.stdin:
-        print(json.dumps(answer(worker, line)), flush=True)
+        print(json.dumps(answer(worker, line)), file=out, flush=True)
 
 
 main()

@@ -20,6 +20,7 @@ class Training : public Worker {
  public:
   Training(const InputFile& input, const Device& device)
       : device_(device),
+        world_(input.world()),
         xs_(input.batches("x", device)),
         ys_(input.batches("y", device)),
         data_bytes_(memory::stats(device).allocated.current) {}
@@ -53,13 +54,14 @@ class Training : public Worker {
 
  protected:
   virtual Tensor train(const Tensor& x, const Tensor& y) = 0;
-  static optim::Adam adam() { return optim::Adam({.learning_rate = 1e-4}); }
+  optim::Adam adam() const { return optim::Adam({.learning_rate = 1e-4, .world = world_}); }
   const Device& device() const noexcept { return device_; }
   const Tensor& first_x() const noexcept { return xs_[0]; }
   const Tensor& first_y() const noexcept { return ys_[0]; }
 
  private:
   const Device device_;
+  const std::optional<distributed::World> world_;
   const std::vector<Tensor> xs_, ys_;
   const std::size_t data_bytes_;
   std::size_t steps_ = 0;
