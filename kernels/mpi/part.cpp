@@ -78,6 +78,7 @@ std::vector<int> positions_of(std::span<const int> counts) {
   return positions;
 }
 
+#ifdef OPEN_MPI
 // An all_reduce in place, as a ring: each rank adds to a share of the elements, then passes the
 // sums on. Open MPI's MPI_Iallreduce copies all elements of one in place, and sends all of them up
 // a tree and down again, for any number of ranks (4.1).
@@ -146,6 +147,7 @@ class Ring final : public Transfer {
   int step_ = 0;
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
+#endif
 
 class Group final : public Transport {
  public:
@@ -207,11 +209,13 @@ class Group final : public Transport {
   }
 
   Started all_reduce(const void* from, void* to, int elements, DType dtype, ReduceOp op) override {
+#ifdef OPEN_MPI
     constexpr std::size_t kRingBytes = 64 << 10;  // fewer are sooner there in MPI's few messages
     const std::size_t element = size_of(dtype);
     if (from == to && size_ > 1 && static_cast<std::size_t>(elements) * element >= kRingBytes)
       return std::make_unique<Ring>(communicator_, rank_, size_, to, elements, element,
                                     number_type(dtype), operation(op), scratch_);
+#endif
     auto request = std::make_unique<Request>();
     EBB_MPI(MPI_Iallreduce, from == to ? MPI_IN_PLACE : from, to, elements, number_type(dtype),
             operation(op), communicator_, request->get());
@@ -229,7 +233,9 @@ class Group final : public Transport {
  private:
   MPI_Comm communicator_;
   int rank_ = 0, size_ = 1;
+#ifdef OPEN_MPI
   std::vector<std::byte> scratch_;  // of the ring under way: there is one at a time
+#endif
 };
 
 Transport* connect(const char* build, std::string& problem) {
