@@ -61,9 +61,9 @@ class World {
   // counts among: an all_reduce of n bytes is 2 (size - 1) / size n.
   std::uint64_t sent_bytes() const noexcept;
 
-  // Waits until all ranks close the world. After it collectives throw Error. Called where the last
-  // handle goes, too, which logs what it would throw, and where the process ends. Throws Error
-  // where another rank has steps left.
+  // Waits until all ranks close the world. After it collectives of several ranks throw Error.
+  // Called where the last handle goes, too, which logs what it would throw, and where the process
+  // ends. Throws Error where another rank has steps left.
   void close(CallSite site = CallSite::here()) const;
 
   friend bool operator==(const World& a, const World& b) noexcept { return a.held_ == b.held_; }
