@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kTextBytes = 256;
 enum Ending : std::int64_t { goes_on, closes, has_failed };
 
-constexpr const char* kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
+constexpr const char* kKinds[] = {"all_reduce", "broadcast's gradient", "all_gather",
+                                  "reduce_scatter", "broadcast"};
 constexpr const char* kOps[] = {"sum", "mean", "max"};
 
 void hash(std::uint64_t& sum, const void* bytes, std::size_t count) noexcept {  // FNV-1a
@@ -359,6 +360,7 @@ Transport::Started WorldState::next_transfer(Operation& operation) {
       combine(c.to);
       return nullptr;
     case Collective::all_reduce:
+    case Collective::reduce_to:
       break;
   }
   if (!c.combine)

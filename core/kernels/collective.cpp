@@ -23,6 +23,7 @@ std::uint64_t Collective::sent_bytes(int rank, int size) const noexcept {
     case broadcast:
       return rank == root ? others * elements * bytes : 0;
     case all_reduce:
+    case reduce_to:
       break;
   }
   return (elements - own) * bytes + others * own * size_of(sum_dtype);

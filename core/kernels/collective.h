@@ -10,7 +10,13 @@ enum class ReduceOp : std::int32_t { sum, mean, max };
 
 // One collective operation of a rank, as its kernel asks for it.
 struct Collective {
-  enum Kind : std::int32_t { all_reduce, all_gather, reduce_scatter, broadcast };
+  enum Kind : std::int32_t {
+    all_reduce,      // x to the sum of the ranks' x
+    reduce_to,       // likewise on the root, to 0 on all others
+    all_gather,      // x [n, ..] to [size n, ..], the ranks' x one behind the other
+    reduce_scatter,  // x [size n, ..] to [n, ..], this rank's part of the sum
+    broadcast,       // x to the root's
+  };
   // Combines `count` elements: from[k * count + i] of each rank k, in this order, to to[i]. What
   // `to` holds before is the first term if `adds`; parts are weighted by their rank's rows then, as
   // an accumulator does, and a rank without rows is left out.
@@ -64,8 +70,10 @@ struct CollectiveAttributes {
   Communicator* world = nullptr;  // lives as long as the process
   const char* name = "";          // likewise, of the tensor; the same on every rank
   const char* where = "";         // likewise, the line
+  Collective::Kind kind = Collective::all_reduce;
   ReduceOp op = ReduceOp::sum;
   std::int32_t root = 0;
+  std::int32_t adds = 0;  // see Collective
 };
 
 namespace detail {
@@ -78,33 +86,21 @@ constexpr std::int64_t share_of(std::int64_t elements, int size, int rank) noexc
 }  // namespace detail
 
 namespace cpu {
-// Input x; output y of its shape.
-KernelFunction all_reduce;
-MemoryFunction all_reduce_memory;
-// Input x [n, ..]; output [size n, ..], the ranks' inputs one behind the other.
-KernelFunction all_gather;
-// Input x [size n, ..]; output [n, ..], this rank's part of the sum.
-KernelFunction reduce_scatter;
-MemoryFunction reduce_scatter_memory;
-// Input x; output the root's.
-KernelFunction broadcast_from;
-// Input dy; output their sum on the root, 0 on all others.
-KernelFunction broadcast_backward;
+// Input x; output y, as CollectiveAttributes::kind says. If it adds: inputs total*, part, rows (i64
+// scalar), total += sum of rows part over the ranks, in their order.
+KernelFunction collective;
+MemoryFunction collective_memory;
+// The same on a simulated device: counts the bytes that a rank would send.
+KernelFunction count_collective;
 // Input total*: begins to sum it over the ranks in place.
 KernelFunction begin_total;
 // Input total*: waits until that is done.
 KernelFunction end_total;
-// Inputs total*, part, rows (i64 scalar): total += sum of rows part over the ranks, in their order.
-KernelFunction total_in_order;
-MemoryFunction total_in_order_memory;
 // Output: rows of this rank in the batch that is in use, an i64 scalar.
 KernelFunction rows_in_use;
-// Each of these on a simulated device: counts the bytes that a rank would send.
-KernelFunction count_all_reduce, count_all_gather, count_reduce_scatter, count_broadcast,
-    count_total;
 }  // namespace cpu
 
 // On a GPU, in a world of one rank; a larger one is refused. copy_alone is every collective of x,
-// total_alone begin_total and end_total, add_alone total_in_order.
+// total_alone begin_total and end_total, add_alone what adds.
 
 }  // namespace ebb

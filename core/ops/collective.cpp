@@ -14,25 +14,23 @@ namespace {
 
 using distributed::World;
 
-CollectiveAttributes attributes_of(const World& world, CallSite site, ReduceOp op = ReduceOp::sum,
-                                   int root = 0, const char* name = "") {
+CollectiveAttributes attributes_of(const World& world, Collective::Kind kind, CallSite site,
+                                   ReduceOp op = ReduceOp::sum, int root = 0) {
   return {.world = &world.communicator(),
-          .name = name,
           .where = detail::interned(detail::at(site.resolved())),
+          .kind = kind,
           .op = op,
           .root = root};
 }
 
-// The world and options of the node that a rule differentiates, for the operator of its gradient.
-CollectiveAttributes like(const GradientContext& g, ReduceOp op, int root = 0) {
+// Applies the collective that is part of a gradient, in the world of the node that is
+// differentiated, to one of its tensors.
+Tensor apply_in(const GradientContext& g, const OpDef& op, Collective::Kind kind, ReduceOp how,
+                const Tensor& x) {
   CollectiveAttributes attributes = g.attribute<CollectiveAttributes>();
-  attributes.op = op;
-  attributes.root = root;
-  return attributes;
-}
-
-Tensor reduced(const Tensor& x, const CollectiveAttributes& attributes, CallSite site) {
-  return apply_one(all_reduce_op, {x}, attributes, site);
+  attributes.kind = kind;
+  attributes.op = how;
+  return apply_one(op, {x}, attributes, g.site());
 }
 
 void require_reducible(const Inference& inference) {
@@ -89,38 +87,51 @@ void infer_total_in_order(Inference& inference) {
   detail::require_scalar(inference, 2, DType::i64, "`rows`");
 }
 
-// On a GPU.
-constexpr DeviceKernel kCopies = {.run = cuda::copy_alone}, kSums = {.run = cuda::total_alone};
+constexpr DeviceKernel kCollective = {
+    .run = cpu::collective, .memory = cpu::collective_memory, .simulated = cpu::count_collective};
 
-constexpr DeviceKernel kernel(Kernel run, Kernel simulated, MemoryRule memory = nullptr) {
-  return {.run = run, .memory = memory, .simulated = simulated};
+constexpr OpDef over_ranks(const char* name, void (*infer)(Inference&),
+                           Tensors (*gradient)(const GradientContext&), Keeps keeps = {},
+                           Positions takes_over = {}) {
+  return {.name = name,
+          .infer = infer,
+          .gradient = gradient,
+          .keeps = keeps,
+          .takes_over = takes_over,
+          .stateful = true,
+          .communicates = true,
+          .cpu = kCollective,
+          .cuda = {.run = cuda::copy_alone}};
 }
 
-constexpr OpDef in_place(void (*infer)(Inference&), DeviceKernel cpu, DeviceKernel cuda = kSums) {
+// Sums into its first input.
+constexpr OpDef in_place(void (*infer)(Inference&), DeviceKernel cpu, Kernel cuda) {
   return {.name = "all_reduce",
           .infer = infer,
           .updates = bit(0),
           .stateful = true,
           .communicates = true,
           .cpu = cpu,
-          .cuda = cuda};
+          .cuda = {.run = cuda}};
 }
 
 }  // namespace
 
 Tensor distributed::all_reduce(const Operand& x, const World& world, ReduceOp op) {
-  const OpDef& definition = op == ReduceOp::max ? all_reduce_max_op : all_reduce_op;
-  return detail::apply_to(definition, {x}, attributes_of(world, x.site(), op));
+  return detail::apply_to(op == ReduceOp::max ? all_reduce_max_op : all_reduce_op, {x},
+                          attributes_of(world, Collective::all_reduce, x.site(), op));
 }
 
 Tensor distributed::all_gather(const Operand& x, const World& world) {
-  return detail::apply_to(all_gather_op, {x}, attributes_of(world, x.site()));
+  return detail::apply_to(all_gather_op, {x},
+                          attributes_of(world, Collective::all_gather, x.site()));
 }
 
 Tensor distributed::reduce_scatter(const Operand& x, const World& world, ReduceOp op) {
   if (op == ReduceOp::max)
     detail::fail(reduce_scatter_op, "makes sums and means; all_reduce has max", x);
-  return detail::apply_to(reduce_scatter_op, {x}, attributes_of(world, x.site(), op));
+  return detail::apply_to(reduce_scatter_op, {x},
+                          attributes_of(world, Collective::reduce_scatter, x.site(), op));
 }
 
 Tensor distributed::broadcast(const Operand& x, const World& world, int root) {
@@ -129,7 +140,9 @@ Tensor distributed::broadcast(const Operand& x, const World& world, int root) {
                  "there is no rank " + std::to_string(root) + " of " +
                      std::to_string(world.size()) + ", counted from 0",
                  x);
-  return detail::apply_to(broadcast_op, {x}, attributes_of(world, x.site(), ReduceOp::sum, root));
+  return detail::apply_to(
+      broadcast_op, {x},
+      attributes_of(world, Collective::broadcast, x.site(), ReduceOp::sum, root));
 }
 
 double distributed::mean(double value, std::int64_t rows, const World& world, CallSite site) {
@@ -144,108 +157,81 @@ namespace detail {
 
 Tensor begin_total(const Tensor& total, const World& world, const char* name) {
   const CallSite site = CallSite::here();
-  return apply_one(begin_total_op, {total}, attributes_of(world, site, ReduceOp::sum, 0, name),
-                   site);
+  CollectiveAttributes attributes = attributes_of(world, Collective::all_reduce, site);
+  attributes.name = name;
+  return apply_one(begin_total_op, {total}, attributes, site);
 }
 
 Tensor end_total(const Tensor& total, const World& world) {
-  return apply_one(end_total_op, {total}, attributes_of(world, CallSite::here()), CallSite::here());
+  const CallSite site = CallSite::here();
+  return apply_one(end_total_op, {total}, attributes_of(world, Collective::all_reduce, site), site);
 }
 
 Tensor total_in_order(const Tensor& total, const Tensor& part, const Tensor& rows,
                       const World& world, const char* name) {
   const CallSite site = CallSite::here();
-  return apply_one(total_in_order_op, {total, part, rows},
-                   attributes_of(world, site, ReduceOp::sum, 0, name), site);
+  CollectiveAttributes attributes = attributes_of(world, Collective::all_reduce, site);
+  attributes.name = name;
+  attributes.adds = 1;
+  return apply_one(total_in_order_op, {total, part, rows}, attributes, site);
 }
 
 Tensor rows_in_use(const Tensor& after, const World& world) {
-  return apply_one(rows_in_use_op, {after}, attributes_of(world, CallSite::here()),
-                   CallSite::here());
+  const CallSite site = CallSite::here();
+  return apply_one(rows_in_use_op, {after}, attributes_of(world, Collective::all_reduce, site),
+                   site);
 }
 
 }  // namespace detail
 
-constinit const OpDef all_reduce_op{
-    .name = "all_reduce",
-    .infer = infer_all_reduce,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      return {reduced(g.dy(), like(g, g.attribute<CollectiveAttributes>().op), g.site())};
+constinit const OpDef all_reduce_op = over_ranks(
+    "all_reduce", infer_all_reduce,
+    [](const GradientContext& g) -> Tensors {
+      return {apply_in(g, all_reduce_op, Collective::all_reduce,
+                       g.attribute<CollectiveAttributes>().op, g.dy())};
     },
-    .takes_over = bit(0),
-    .stateful = true,
-    .communicates = true,
-    .cpu = kernel(cpu::all_reduce, cpu::count_all_reduce, cpu::all_reduce_memory),
-    .cuda = kCopies};
+    {}, bit(0));
 
-constinit const OpDef all_reduce_max_op{
-    .name = "all_reduce",
-    .infer = infer_all_reduce,
-    .gradient = [](const GradientContext& g) -> Tensors {
+constinit const OpDef all_reduce_max_op = over_ranks(
+    "all_reduce", infer_all_reduce,
+    [](const GradientContext& g) -> Tensors {
+      const auto sum = [&](const Tensor& x) {
+        return apply_in(g, all_reduce_op, Collective::all_reduce, ReduceOp::sum, x);
+      };
       const Tensor is_greatest = cast(equal(g.x(0), g.y()), g.dy().dtype());
-      const CollectiveAttributes sum = like(g, ReduceOp::sum);
-      return {is_greatest / reduced(is_greatest, sum, g.site()) * reduced(g.dy(), sum, g.site())};
+      return {is_greatest / sum(is_greatest) * sum(g.dy())};
     },
-    .keeps = input(0) | output(0),
-    .stateful = true,
-    .communicates = true,
-    .cpu = kernel(cpu::all_reduce, cpu::count_all_reduce, cpu::all_reduce_memory),
-    .cuda = kCopies};
+    input(0) | output(0));
 
-constinit const OpDef all_gather_op{
-    .name = "all_gather",
-    .infer = infer_all_gather,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      return {apply_one(reduce_scatter_op, {g.dy()}, like(g, ReduceOp::sum), g.site())};
-    },
-    .stateful = true,
-    .communicates = true,
-    .cpu = kernel(cpu::all_gather, cpu::count_all_gather),
-    .cuda = kCopies};
+constinit const OpDef all_gather_op =
+    over_ranks("all_gather", infer_all_gather, [](const GradientContext& g) -> Tensors {
+      return {apply_in(g, reduce_scatter_op, Collective::reduce_scatter, ReduceOp::sum, g.dy())};
+    });
 
-constinit const OpDef reduce_scatter_op{
-    .name = "reduce_scatter",
-    .infer = infer_reduce_scatter,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      const Tensor dx = apply_one(all_gather_op, {g.dy()}, like(g, ReduceOp::sum), g.site());
+constinit const OpDef reduce_scatter_op =
+    over_ranks("reduce_scatter", infer_reduce_scatter, [](const GradientContext& g) -> Tensors {
       const auto& attributes = g.attribute<CollectiveAttributes>();
+      const Tensor dx = apply_in(g, all_gather_op, Collective::all_gather, ReduceOp::sum, g.dy());
       return {attributes.op == ReduceOp::mean ? dx / attributes.world->size() : dx};
-    },
-    .stateful = true,
-    .communicates = true,
-    .cpu = kernel(cpu::reduce_scatter, cpu::count_reduce_scatter, cpu::reduce_scatter_memory),
-    .cuda = kCopies};
+    });
 
-constinit const OpDef broadcast_op{
-    .name = "broadcast",
-    .infer = detail::output_like_first,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      const auto& attributes = g.attribute<CollectiveAttributes>();
-      return {apply_one(broadcast_backward_op, {g.dy()}, attributes, g.site())};
-    },
-    .stateful = true,
-    .communicates = true,
-    .cpu = kernel(cpu::broadcast_from, cpu::count_broadcast),
-    .cuda = kCopies};
+constinit const OpDef broadcast_op =
+    over_ranks("broadcast", detail::output_like_first, [](const GradientContext& g) -> Tensors {
+      return {apply_in(g, broadcast_backward_op, Collective::reduce_to, ReduceOp::sum, g.dy())};
+    });
 
 // One operator for all ranks: a graph of one that needs no sum would leave the collective out.
-constinit const OpDef broadcast_backward_op{
-    .name = "broadcast_backward",
-    .infer = infer_all_reduce,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      return {apply_one(broadcast_op, {g.dy()}, g.attribute<CollectiveAttributes>(), g.site())};
-    },
-    .stateful = true,
-    .communicates = true,
-    .cpu = kernel(cpu::broadcast_backward, cpu::count_all_reduce, cpu::all_reduce_memory),
-    .cuda = kCopies};
+constinit const OpDef broadcast_backward_op =
+    over_ranks("broadcast_backward", infer_all_reduce, [](const GradientContext& g) -> Tensors {
+      return {apply_in(g, broadcast_op, Collective::broadcast, ReduceOp::sum, g.dy())};
+    });
 
-constinit const OpDef begin_total_op =
-    in_place(infer_total, kernel(cpu::begin_total, cpu::count_all_reduce));
-constinit const OpDef end_total_op = in_place(infer_total, kernel(cpu::end_total, nullptr));
-constinit const OpDef total_in_order_op = in_place(
-    infer_total_in_order, kernel(cpu::total_in_order, cpu::count_total, cpu::total_in_order_memory),
-    {.run = cuda::add_alone});
+constinit const OpDef begin_total_op = in_place(
+    infer_total, {.run = cpu::begin_total, .simulated = cpu::count_collective}, cuda::total_alone);
+constinit const OpDef end_total_op =
+    in_place(infer_total, {.run = cpu::end_total}, cuda::total_alone);
+constinit const OpDef total_in_order_op =
+    in_place(infer_total_in_order, kCollective, cuda::add_alone);
 
 constinit const OpDef rows_in_use_op{
     .name = "rows_in_use",

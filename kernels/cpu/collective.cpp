@@ -67,118 +67,94 @@ void accumulate_parts(const Collective& c, const void* from, void* to, std::int6
   }));
 }
 
-// A collective of input and output 0. MPI knows no numbers of 16 bits; ebb sums them itself.
-Collective describe(Collective::Kind kind, const Spec& spec, const CollectiveAttributes& a) {
+// The collective of an application with these inputs. MPI knows no numbers of 16 bits; ebb sums
+// them itself.
+Collective describe(const Spec& first, const Spec& part, const CollectiveAttributes& a) {
   Collective c;
-  c.kind = kind;
+  c.kind = a.kind;
   c.op = a.op;
   c.root = a.root;
-  c.spec = spec;
-  c.sum_dtype = spec.dtype;
+  c.adds = a.adds != 0;
+  c.spec = part;
+  c.sum_dtype = first.dtype;
   c.name = a.name;
   c.where = a.where;
-  const bool reduces = kind == Collective::all_reduce || kind == Collective::reduce_scatter;
-  const bool may_be_nan = a.op == ReduceOp::max && is_floating(spec.dtype);  // MPI may drop it
-  if (reduces && (a.world->is_ordered() || is_half(spec.dtype) || may_be_nan)) c.combine = combine;
+  const bool reduces = a.kind != Collective::all_gather && a.kind != Collective::broadcast;
+  const bool may_be_nan = a.op == ReduceOp::max && is_floating(part.dtype);  // MPI may drop it
+  if (a.adds)
+    c.combine = accumulate_parts;
+  else if (reduces && (a.world->is_ordered() || is_half(part.dtype) || may_be_nan))
+    c.combine = combine;
   return c;
 }
 
-Collective describe_total(const Spec& part, DType sum, const CollectiveAttributes& a) {
-  Collective c = describe(Collective::all_reduce, part, a);
-  c.sum_dtype = sum;
-  c.adds = true;
-  c.combine = accumulate_parts;
-  return c;
-}
-
-Status run(const KernelContext& context, Collective c) {
-  Communicator& world = *context.attribute<CollectiveAttributes>().world;
-  c.to = context.outputs[0].data;
-  if (!c.from) c.from = context.inputs[0].data;
-  c.workspace = context.workspace;
-  if (const Status begun = world.begin(c); !begun.ok()) return begun;
-  return world.finish(c.to);
-}
-
-Status of_kind(const KernelContext& context, Collective::Kind kind) {
+Collective describe(const KernelContext& context) {
   const auto& a = context.attribute<CollectiveAttributes>();
-  const Buffer &x = context.inputs[0], &y = context.outputs[0];
-  if (a.world->size() == 1) {
-    if (y.data != x.data && y.elements() > 0) std::memcpy(y.data, x.data, y.spec.bytes());
-    return {};
-  }
-  if (kind == Collective::broadcast && a.world->rank() == a.root && y.data != x.data &&
-      y.elements() > 0)
-    std::memcpy(y.data, x.data, y.spec.bytes());
-  return run(context, describe(kind, x.spec, a));
+  return describe(context.inputs[0].spec, context.inputs[a.adds ? 1 : 0].spec, a);
 }
 
-// Divides a sum by the number of ranks.
-Status mean_of(const KernelContext& context, Collective::Kind kind) {
-  if (const Status status = of_kind(context, kind); !status.ok()) return status;
-  const auto& a = context.attribute<CollectiveAttributes>();
-  if (a.op != ReduceOp::mean || a.world->size() == 1) return {};
-  const Buffer& y = context.outputs[0];
+void copy_to(const Buffer& y, const Buffer& x) {
+  if (y.data != x.data && y.elements() > 0) std::memcpy(y.data, x.data, y.spec.bytes());
+}
+
+Status divide(const Buffer& y, int by) {
   return for_floating(y.spec.dtype, [&]<class T>(T) {
     using C = Computed<T>;
-    const C ranks = static_cast<C>(a.world->size());
     T* const to = y.as<T>();
     for_pieces(y.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        to[i] = static_cast<T>(static_cast<C>(to[i]) / ranks);
+        to[i] = static_cast<T>(static_cast<C>(to[i]) / static_cast<C>(by));
     });
   });
 }
 
-MemoryNeeds workspace(const MemoryQuery& query, Collective::Kind kind) {
-  const auto& a = query.attribute<CollectiveAttributes>();
-  if (a.world->size() == 1) return {};
-  return {.workspace_bytes = describe(kind, query.inputs[0], a).workspace_bytes(a.world->size())};
-}
-
-Status count(const KernelContext& context, const Collective& c) {
-  Communicator& world = *context.attribute<CollectiveAttributes>().world;
-  if (world.size() > 1) world.count(c);
-  return {};
-}
-
-Status count_kind(const KernelContext& context, Collective::Kind kind) {
-  return count(context,
-               describe(kind, context.inputs[0].spec, context.attribute<CollectiveAttributes>()));
-}
-
 }  // namespace
 
-Status all_reduce(const KernelContext& context) { return mean_of(context, Collective::all_reduce); }
-MemoryNeeds all_reduce_memory(const MemoryQuery& query) {
-  return workspace(query, Collective::all_reduce);
-}
-Status all_gather(const KernelContext& context) { return of_kind(context, Collective::all_gather); }
-Status reduce_scatter(const KernelContext& context) {
-  return mean_of(context, Collective::reduce_scatter);
-}
-MemoryNeeds reduce_scatter_memory(const MemoryQuery& query) {
-  return workspace(query, Collective::reduce_scatter);
-}
-Status broadcast_from(const KernelContext& context) {
-  return of_kind(context, Collective::broadcast);
+Status collective(const KernelContext& context) {
+  const auto& a = context.attribute<CollectiveAttributes>();
+  const Buffer &x = context.inputs[a.adds ? 1 : 0], &y = context.outputs[0];
+  const int size = a.world->size();
+  const bool is_root = a.world->rank() == a.root;
+  Collective c = describe(context);
+  if (a.adds) c.rows = *context.inputs[2].as<const std::int64_t>();
+  if (size == 1) {
+    if (a.adds)
+      accumulate_parts(c, x.data, y.data, x.elements(), {&c.rows, 1});
+    else
+      copy_to(y, x);
+    return {};
+  }
+  if (a.kind == Collective::broadcast && is_root) copy_to(y, x);
+  c.from = x.data;
+  c.to = y.data;
+  c.workspace = context.workspace;
+  if (const Status begun = a.world->begin(c); !begun.ok()) return begun;
+  if (const Status done = a.world->finish(c.to); !done.ok()) return done;
+  if (a.kind == Collective::reduce_to && !is_root && y.elements() > 0)
+    std::memset(y.data, 0, y.spec.bytes());
+  return a.op == ReduceOp::mean ? divide(y, size) : Status{};
 }
 
-Status broadcast_backward(const KernelContext& context) {
-  const auto& a = context.attribute<CollectiveAttributes>();
-  const Buffer& y = context.outputs[0];
-  if (const Status status = of_kind(context, Collective::all_reduce); !status.ok()) return status;
-  if (a.world->rank() != a.root && y.elements() > 0) std::memset(y.data, 0, y.spec.bytes());
+MemoryNeeds collective_memory(const MemoryQuery& query) {
+  const auto& a = query.attribute<CollectiveAttributes>();
+  if (a.world->size() == 1) return {};
+  const Collective c = describe(query.inputs[0], query.inputs[a.adds ? 1 : 0], a);
+  return {.workspace_bytes = c.workspace_bytes(a.world->size())};
+}
+
+Status count_collective(const KernelContext& context) {
+  Communicator& world = *context.attribute<CollectiveAttributes>().world;
+  if (world.size() > 1) world.count(describe(context));
   return {};
 }
 
 Status begin_total(const KernelContext& context) {
-  const auto& a = context.attribute<CollectiveAttributes>();
-  if (a.world->size() == 1) return {};
-  Collective c = describe(Collective::all_reduce, context.inputs[0].spec, a);
+  Communicator& world = *context.attribute<CollectiveAttributes>().world;
+  if (world.size() == 1) return {};
+  Collective c = describe(context);
   c.combine = nullptr;
   c.from = c.to = context.inputs[0].data;
-  return a.world->begin(c);
+  return world.begin(c);
 }
 
 Status end_total(const KernelContext& context) {
@@ -186,45 +162,9 @@ Status end_total(const KernelContext& context) {
   return world.size() == 1 ? Status{} : world.finish(context.inputs[0].data);
 }
 
-Status total_in_order(const KernelContext& context) {
-  const auto& a = context.attribute<CollectiveAttributes>();
-  const Buffer &total = context.inputs[0], &part = context.inputs[1];
-  Collective c = describe_total(part.spec, total.spec.dtype, a);
-  c.rows = *context.inputs[2].as<const std::int64_t>();
-  if (a.world->size() == 1) {
-    accumulate_parts(c, part.data, total.data, part.elements(), {&c.rows, 1});
-    return {};
-  }
-  c.from = part.data;
-  return run(context, c);
-}
-MemoryNeeds total_in_order_memory(const MemoryQuery& query) {
-  const auto& a = query.attribute<CollectiveAttributes>();
-  if (a.world->size() == 1) return {};
-  const Collective c = describe_total(query.inputs[1], query.inputs[0].dtype, a);
-  return {.workspace_bytes = c.workspace_bytes(a.world->size())};
-}
-
 Status rows_in_use(const KernelContext& context) {
   return context.attribute<CollectiveAttributes>().world->rows(
       *context.outputs[0].as<std::int64_t>());
-}
-
-Status count_all_reduce(const KernelContext& context) {
-  return count_kind(context, Collective::all_reduce);
-}
-Status count_all_gather(const KernelContext& context) {
-  return count_kind(context, Collective::all_gather);
-}
-Status count_reduce_scatter(const KernelContext& context) {
-  return count_kind(context, Collective::reduce_scatter);
-}
-Status count_broadcast(const KernelContext& context) {
-  return count_kind(context, Collective::broadcast);
-}
-Status count_total(const KernelContext& context) {
-  return count(context, describe_total(context.inputs[1].spec, context.inputs[0].spec.dtype,
-                                       context.attribute<CollectiveAttributes>()));
 }
 
 }  // namespace ebb::cpu

@@ -23,6 +23,8 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
       [](const Operand& x) { return distributed::reduce_scatter(x, world); });
   add(broadcast_op, "", [](const Operand& x) { return distributed::broadcast(x, world); });
   const CollectiveAttributes alone{.world = &world.communicator()};
+  CollectiveAttributes adding = alone;
+  adding.adds = 1;
   samples.push_back(
       sample_of(broadcast_backward_op, "", {rows}, applying(broadcast_backward_op, alone)));
   samples.back().any_shape = true;
@@ -38,7 +40,7 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
   }
   samples.push_back(sample_of(total_in_order_op, "in order",
                               {total, {{4, 3}, Values::any, DType::f32}, {{}, Values::count}},
-                              applying(total_in_order_op, alone), kNoGradient));
+                              applying(total_in_order_op, adding), kNoGradient));
   references.add(total_in_order_op, [](const Application& a) {
     return zip(a[0], zip(a[1], a[2], [](double x, double rows) { return x * rows; }),
                [](double sum, double part) { return sum + part; });
