@@ -480,6 +480,18 @@ TEST_CASE("A rank that is killed ends the job", "[.killed]") {
   fail_in_second_step(world, InMode::eager, "kill");
 }
 
+TEST_CASE("A rank without rows adds nothing, though its gradient is NaN") {
+  for (const bool ordered : {false, true}) {
+    const World world({.ordered = ordered});
+    const Parameters parameters(Device::cpu());
+    const Tensor weight = parameters.declare("weight", {3}, initializers::ones());
+    const optim::Accumulator accumulate(optim::Sgd({.learning_rate = 1, .world = world}));
+    const Tensor x = ones({world.rank() == 0 ? 2 : 0, 3});
+    accumulate.minimize(mean(x) * sum(weight), parameters, rows(x));
+    CHECK(weight.to_vector<float>() == std::vector<float>(3, 0));
+  }
+}
+
 TEST_CASE("A rank that is late changes nothing") {
   const World world;
   Tensor sum = zeros({});
