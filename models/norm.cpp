@@ -2,16 +2,20 @@
 
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/collective.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/powers.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/ops/where.h"
 #include "ebb/core/parameters/declaring.h"
 #include "ebb/core/random/random.h"
+#include "ebb/core/tensor/launch_row.h"
 #include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
@@ -91,21 +95,37 @@ Tensor BatchNorm::over_ranks(const Tensor& x) const {
   const DType dtype = running_mean_.dtype();
   const Tensor wide = cast(x, dtype), own = reshape(cast(elements, dtype), {1});
   const auto along = [&](const Tensor& statistic) { return reshape(statistic, shape); };
-  const Tensor sums = distributed::all_reduce(concat({sum(wide, {.axes = others}), own}), world);
+  // An optimizer weighs a rank's gradient by its rows, so the gradients that meet in a sum are
+  // weighed likewise, and what comes back is divided by this rank's.
+  const Tensor weight = maximum(cast(ebb::detail::rows_in_use(x, world), dtype), 1);
+  const auto weighed = [](const Tensor& value, const Tensor& by) {
+    const Tensor constant = value.detach();
+    return constant + (value - constant) * by;
+  };
+  const auto over_all = [&](const Tensor& part) {
+    return weighed(distributed::all_reduce(weighed(part, 1 / weight), world), weight);
+  };
+  const Tensor sums = over_all(concat({sum(wide, {.axes = others}), own}));
   const std::int64_t channels = scale_.shape()[0];
   const Tensor count = slice(sums, channels, channels + 1);
   const Tensor mean = slice(sums, 0, channels) / count;
   const Tensor centered = wide - along(mean);
-  const Tensor squares = distributed::all_reduce(sum(square(centered), {.axes = others}), world);
+  const Tensor squares = over_all(sum(square(centered), {.axes = others}));
   const Tensor variance = squares / count;
   const Tensor y =
       cast(centered * along(rsqrt(variance + options_.epsilon)), x.dtype()) * along(scale_) +
       along(shift_);
-  const double momentum = options_.momentum;
-  const Tensor updates[] = {
-      assign(running_mean_, running_mean_ * (1 - momentum) + mean.detach() * momentum),
-      assign(running_variance_,
-             running_variance_ * (1 - momentum) + (squares / (count - 1)).detach() * momentum)};
+  // One element has no variance, and leaves the running ones as they were.
+  const auto next = [&](const Tensor& running, const Tensor& now) {
+    const double momentum = options_.momentum;
+    return where(count.detach() > 1, running * (1 - momentum) + now.detach() * momentum, running);
+  };
+  const Tensor next_mean = next(running_mean_, mean);
+  const Tensor next_variance = next(running_variance_, squares / (count - 1));
+  ebb::detail::LaunchRow row;  // both or neither
+  const Tensor updates[] = {assign(running_mean_, next_mean),
+                            assign(running_variance_, next_variance)};
+  row.flush();
   return ebb::detail::with_updates(y, updates);
 }
 
