@@ -1,0 +1,258 @@
+#include <filesystem>
+
+#include "ebb/tests/bytes.h"
+#include "ebb/tests/distributed/ranks.h"
+
+namespace ebb::tests {
+namespace {
+
+// Batches of 7 fit into groups of 14 samples, however ranks share them.
+std::int64_t batch_for(std::int64_t samples) { return samples ? samples / 2 : kBatch; }
+
+// Losses, then parameters and slots by name.
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, Tensor> values;
+};
+
+// Two epochs over the ranks of a world; with `samples` accumulated over several batches.
+Trained train_over(const World& world, InMode::Kind mode, std::int64_t samples, optim::Clip clip,
+                   DType sums = DType::f32) {
+  InMode in(mode);
+  const models::Mlp model(in.parameters, {5, 16, 1});
+  const optim::Adam adam = adam_over(world, clip);
+  const optim::Accumulator accumulate(
+      adam, {.samples = std::max<std::int64_t>(samples, 1), .sum_dtype = sums});
+  const auto step =
+      in.function({{DType::f32, {-1, 5}}, {DType::f32, {-1, 1}}}, [&](const Tensors& t) -> Tensors {
+        const Tensor loss = mse(model(t[0]), t[1]);
+        return {samples ? accumulate.minimize(loss, in.parameters, rows(t[1]))
+                        : adam.minimize(loss, in.parameters)};
+      });
+  DataLoader loader(some_data(), {.batch = batch_for(samples), .shuffle = Seed{3}, .shard = world});
+  Trained trained;
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (auto [x, y] : loader) trained.losses.push_back(step({x, y})[0].item<float>());
+  trained.values = in.values();
+  return trained;
+}
+
+// The same by one process that accumulates the parts of `ranks` ranks in their order.
+Trained train_alone(int ranks, InMode::Kind mode, std::int64_t samples, optim::Clip clip,
+                    DType sums = DType::f32) {
+  InMode in(mode);
+  const models::Mlp model(in.parameters, {5, 16, 1});
+  const optim::Adam adam = adam_over({}, clip);
+  const optim::Accumulator accumulate(adam,
+                                      {.samples = samples ? samples : kBatch, .sum_dtype = sums});
+  const auto step =
+      in.function({{DType::f32, {-1, 5}}, {DType::f32, {-1, 1}}}, [&](const Tensors& t) -> Tensors {
+        return {accumulate.minimize(mse(model(t[0]), t[1]), in.parameters, rows(t[1]))};
+      });
+  std::function<Tensors(const Tensors&)> flush;
+  DataLoader loader(some_data(), {.batch = batch_for(samples), .shuffle = Seed{3}});
+  Trained trained;
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (auto [x, y] : loader) {
+      const std::int64_t all = x.shape()[0];
+      double weighted = 0;
+      for (int k = 0; k < ranks; ++k) {
+        const std::int64_t begin = all * k / ranks, end = all * (k + 1) / ranks;
+        if (begin == end) continue;
+        const double loss = step({slice(x, begin, end), slice(y, begin, end)})[0].item<float>();
+        weighted += loss * static_cast<double>(end - begin);
+      }
+      trained.losses.push_back(static_cast<float>(weighted / static_cast<double>(all)));
+      if (samples || all == kBatch) continue;
+      if (!flush)
+        flush = in.function(
+            {}, [&](const Tensors&) -> Tensors { return {accumulate.flush(in.parameters)}; });
+      flush({});
+    }
+  trained.values = in.values();
+  return trained;
+}
+
+TEST_CASE("An ordered world trains bit for bit as one process that accumulates the ranks' parts") {
+  const World world({.ordered = true});
+  for (const InMode::Kind mode : kModes)
+    for (const std::int64_t samples : {0, 14})
+      for (const optim::Clip clip : {optim::Clip{}, optim::Clip{.global_norm = 0.1}}) {
+        INFO("mode " << mode << ", samples " << samples);
+        const DType sums = samples && clip.global_norm > 0 ? DType::f64 : DType::f32;
+        const Trained here = train_over(world, mode, samples, clip, sums);
+        const Trained alone = train_alone(world.size(), mode, samples, clip, sums);
+        CHECK(here.losses == alone.losses);
+        for (const auto& [name, value] : here.values) {
+          INFO(name);
+          CHECK(bytes_of(value) == bytes_of(alone.values.at(name)));
+        }
+      }
+}
+
+TEST_CASE("A world that is not ordered trains within rounding of one process") {
+  const World world;
+  for (const InMode::Kind mode : kModes) {
+    const Trained here = train_over(world, mode, 0, {.global_norm = 0.1});
+    const Trained alone = train_alone(world.size(), mode, 0, {.global_norm = 0.1});
+    for (std::size_t i = 0; i < here.losses.size(); ++i)
+      CHECK(std::abs(here.losses[i] - alone.losses[i]) < 1e-5 * (1 + std::abs(alone.losses[i])));
+  }
+}
+
+TEST_CASE("A loss with gradients in it trains over a world as alone") {
+  const auto train = [](const std::optional<World>& world, InMode::Kind mode) {
+    InMode in(mode, DType::f64);
+    const models::Mlp model(in.parameters, {5, 4, 1});
+    const auto step = in.function({{DType::f64, {-1, 5}}}, [&](const Tensors& t) -> Tensors {
+      const Tensor x = t[0].is_symbolic() ? t[0] : t[0].with_grad(), y = model(x);
+      const Tensor dx = gradients(sum(y), x, {.create_graph = true})[0];
+      return {optim::Sgd({.world = world}).minimize(mean(square(dx)), in.parameters)};
+    });
+    for (int i = 1; i < 4; ++i) step({Tensor::full({4, 5}, 0.1 * i, DType::f64)});
+    return in["0.weight"].to_vector<double>();
+  };
+  const World world;
+  for (const InMode::Kind mode : kModes) {
+    const std::vector<double> here = train(world, mode), alone = train({}, mode);
+    for (std::size_t i = 0; i < here.size(); ++i) CHECK(std::abs(here[i] - alone[i]) < 1e-12);
+  }
+}
+
+TEST_CASE("A loader over a world deals out each sample once, in rank 0's order") {
+  const World world;
+  set_seed({static_cast<std::uint64_t>(7 + world.rank())});  // ranks would draw other orders
+  const Tensor numbers = reshape(arange(21, {.dtype = DType::i64}), {21, 1});
+  DataLoader loader(DataSet::of({numbers}), {.batch = kBatch, .shuffle = true, .shard = world});
+  CHECK(loader.size() == 3);
+  std::vector<std::int64_t> seen(21, 0);
+  for (const Batch& batch : loader) {
+    Tensor counts = zeros({21}, {.dtype = DType::i64});
+    for (std::int64_t i = 0; i < batch.input.shape()[0]; ++i) {
+      const std::int64_t n = select(select(batch.input, 0, i), 0, 0).item<std::int64_t>();
+      counts = counts +
+               cast(equal(arange(21, {.dtype = DType::i64}), static_cast<double>(n)), DType::i64);
+    }
+    const std::vector<std::int64_t> all =
+        distributed::all_reduce(counts, world).to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] += all[i];
+  }
+  CHECK(seen == std::vector<std::int64_t>(21, 1));
+}
+
+TEST_CASE("Ranks draw different numbers, and the same parameters") {
+  const World world;
+  set_seed({5});
+  const Tensor draws = uniform({1, 4});
+  const std::vector<float> all = distributed::all_gather(draws, world).to_vector<float>();
+  for (std::size_t k = 4; k < all.size(); k += 4) CHECK(all[k] != all[0]);
+  const Parameters parameters(Device::cpu(), Seed{5});
+  const models::Mlp model(parameters, {4, 3});
+  const Tensor weight = parameters.entries()[0].tensor.detach();
+  CHECK(bytes_of(distributed::all_reduce(weight, world, ReduceOp::max)) == bytes_of(weight));
+}
+
+TEST_CASE("A rank without rows adds nothing, though its gradient is NaN") {
+  for (const bool ordered : {false, true}) {
+    const World world({.ordered = ordered});
+    const Parameters parameters(Device::cpu());
+    const Tensor weight = parameters.declare("weight", {3}, initializers::ones());
+    const optim::Accumulator accumulate(optim::Sgd({.learning_rate = 1, .world = world}));
+    const Tensor x = ones({world.rank() == 0 ? 2 : 0, 3});
+    accumulate.minimize(mean(x) * sum(weight), parameters, rows(x));
+    CHECK(weight.to_vector<float>() == std::vector<float>(3, 0));
+  }
+}
+
+TEST_CASE("A rank's prediction is what it measures, in bytes held and sent") {
+  for (const bool ordered : {false, true}) {
+    const World world({.ordered = ordered});
+    const Device cpu = Device::cpu();
+    const DataSet data = some_data();
+    const auto program = [&](const World& over, const Device& device) {
+      const Parameters parameters(device);
+      const models::Mlp model(parameters, {5, 300, 1});
+      const optim::Adam adam = adam_over(over);
+      DataLoader loader(data, {.batch = kBatch, .device = device, .shard = over});
+      for (auto [x, y] : loader) adam.minimize(mse(model(x), y), parameters);
+    };
+    const memory::Prediction predicted = memory::predict(
+        cpu, [&](Device twin) { program(World(), twin); },
+        {.world = World::simulated(world.rank(), world.size(), {.ordered = ordered})});
+    const std::size_t before = memory::stats(cpu).allocated.current;
+    const std::uint64_t sent = world.sent_bytes();
+    memory::reset_peaks(cpu);
+    program(world, cpu);
+    CHECK(predicted.peak_bytes == memory::stats(cpu).allocated.peak - before);
+    CHECK(predicted.sent_bytes == world.sent_bytes() - sent);
+    CHECK((predicted.sent_bytes > 0) == (world.size() > 1));
+  }
+}
+
+TEST_CASE("A graph's plan for a rank is what the rank's session measures, in bytes held and sent") {
+  const World world;
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const models::Mlp model(parameters, {5, 300, 1});
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 5});
+  const Tensor step = adam_over(world).minimize(mean(square(model(x))), parameters);
+  const memory::Plan plan = graph.plan({step}, {{x, {4, 5}}}, Device::cpu());
+  Session session(graph);
+  session.initialize(parameters);
+  session.run(step, {{x, ones({4, 5})}});
+  const std::uint64_t sent = world.sent_bytes();
+  session.run(step, {{x, ones({4, 5})}});
+  CHECK(plan.sent_bytes == world.sent_bytes() - sent);
+  CHECK(plan.peak_bytes == session.stats().allocated.peak);
+}
+
+TEST_CASE("Batch normalisation over a world is that of the whole batch in one process") {
+  const World world;
+  const std::int64_t rows = 6 * world.size() - 1;  // parts differ
+  const Tensor numbers = arange(static_cast<double>(12 * rows), {.dtype = DType::f64}) * 0.7;
+  const DataSet data = DataSet::of({sin(reshape(numbers, {rows, 3, 4}))});
+  for (const InMode::Kind mode : kModes) {
+    INFO("mode " << mode);
+    const auto results = [&](const std::optional<World>& over) {
+      InMode in(mode, DType::f64);
+      const models::BatchNorm first(in.parameters.scope("first"), 3, {.world = over});
+      const models::BatchNorm norm(in.parameters, 3, {.world = over});
+      const optim::Sgd sgd({.learning_rate = 0.1, .world = over});
+      const auto step = in.function({{DType::f64, {-1, 3, 4}}}, [&](const Tensors& t) -> Tensors {
+        const Tensor y = norm(tanh(first(t[0], Phase::training)), Phase::training);
+        return {sgd.minimize(mean(square(y - 0.3 * t[0])), in.parameters)};
+      });
+      DataLoader loader(data, {.batch = rows, .shard = over});
+      for (int i = 0; i < 3; ++i)
+        for (const Batch& batch : loader) step({batch.input});
+      return in.values();
+    };
+    const auto here = results(world), alone = results({});
+    for (const auto& [name, value] : here) {
+      INFO(name);
+      CHECK(max(abs(value - alone.at(name))).item<double>() < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("Ranks that restore rank 0's session draw different numbers, and go on as one") {
+  const World world;
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const models::Dense dense(parameters, 4, 4);
+  const Tensor x = graph.placeholder("x", DType::f32, {1, 4});
+  const Tensor drawn = dropout(dense(x), 0.5, Phase::training) + uniform(graph, {1, 4});
+  Session session(graph, {.seed = Seed{9}});
+  session.initialize(parameters);
+  if (world.rank() == 0) session.save("world.safetensors");
+  CHECK(distributed::mean(world.rank(), world.rank() + 1, world) ==
+        2.0 / 3 * (world.size() - 1));  // every rank gets on once the file is there
+  session.restore("world.safetensors");
+  const std::vector<float> all =
+      distributed::all_gather(session.run(drawn, {{x, ones({1, 4})}}), world).to_vector<float>();
+  for (std::size_t k = 4; k < all.size(); k += 4) CHECK(all[k] != all[0]);
+  if (world.rank() == 0) std::filesystem::remove("world.safetensors");
+}
+
+}  // namespace
+}  // namespace ebb::tests
