@@ -155,7 +155,7 @@ Micro differentiate(Parts& parts, const Tensor& loss, const Tensor& samples,
     for (const std::size_t target : below[p]) {
       entries.push_back(&parts[p].group.parameters.entries()[target]);
       inputs.push_back(entries.back()->tensor);
-      if (world && world->ordered())
+      if (world && Reduction::is_in_order(*world))
         sums.push_back(parts[p].step.sum(parts[p].step.position(target)));
     }
   Micro micro{loss, samples, samples};
@@ -168,7 +168,7 @@ Micro differentiate(Parts& parts, const Tensor& loss, const Tensor& samples,
     });
     found = reduction.sums();
     mean.finish();
-    micro = {mean.mean, mean.count, fill_like(samples, 1), world->ordered()};
+    micro = {mean.mean, mean.count, fill_like(samples, 1), Reduction::is_in_order(*world)};
   } else {
     found = ebb::detail::gradients_for("minimize", loss, inputs);
   }

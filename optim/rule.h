@@ -52,6 +52,9 @@ class Rule {
     static_cast<void>(slot);
     return state_dtype_of(parameter);
   }
+  // Whether each element's new value follows from that element of parameter, gradient and slots
+  // alone. Ranks of a world with .sharding then update a share each: flat tensors. Others refuse.
+  virtual bool is_elementwise() const noexcept { return false; }
   // The new values of one parameter and its slots, of their shapes and dtypes. Updates nothing in
   // place, which would be an Error.
   virtual RuleResult update(const RuleInput& input) const = 0;

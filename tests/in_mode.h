@@ -20,16 +20,18 @@ class InMode {
   enum Kind { eager, graph, compiled };
 
   explicit InMode(Kind kind, DType dtype = DType::f32, Seed seed = {1},
-                  const SessionOptions& options = {})
-      : InMode(kind == graph, dtype, seed, options) {
+                  const SessionOptions& options = {},
+                  const std::optional<distributed::World>& world = {})
+      : InMode(kind == graph, dtype, seed, options, world) {
     if (kind == compiled)
       compiles_ = CompileOptions{.budget = options.budget, .passes = options.passes};
   }
 
   explicit InMode(bool as_graph, DType dtype = DType::f32, Seed seed = {1},
-                  const SessionOptions& options = {})
-      : parameters(as_graph ? Parameters(graph_, seed, dtype)
-                            : Parameters(options.device, seed, dtype)) {
+                  const SessionOptions& options = {},
+                  const std::optional<distributed::World>& world = {})
+      : parameters(as_graph ? Parameters(graph_, seed, {.dtype = dtype, .world = world})
+                            : Parameters(options.device, seed, {.dtype = dtype, .world = world})) {
     if (as_graph) session_.emplace(graph_, options);
   }
   InMode(const InMode&) = delete;

@@ -33,7 +33,7 @@ World::World(const WorldOptions& options, CallSite site) {
     return;
   }
   try {
-    held_ = std::make_shared<Held>(detail::open_world(options.ordered));
+    held_ = std::make_shared<Held>(detail::open_world(options));
   } catch (const Error& error) {  // its message has no user line yet
     throw Error(error.what() + detail::at(detail::entry()));
   }
@@ -45,12 +45,13 @@ World World::simulated(int rank, int size, const WorldOptions& options, CallSite
     detail::refuse("World", "there is no rank " + std::to_string(rank) + " of " +
                                 std::to_string(size) + ", counted from 0");
   return World(std::make_shared<Held>(
-      detail::WorldState::keep(std::make_unique<detail::WorldState>(rank, size, options.ordered))));
+      detail::WorldState::keep(std::make_unique<detail::WorldState>(rank, size, options))));
 }
 
 int World::rank() const noexcept { return held_->state.rank(); }
 int World::size() const noexcept { return held_->state.size(); }
 bool World::ordered() const noexcept { return held_->state.is_ordered(); }
+Sharding World::sharding() const noexcept { return held_->state.sharding(); }
 std::uint64_t World::sent_bytes() const noexcept { return held_->state.sent_bytes(); }
 Communicator& World::communicator() const noexcept { return held_->state; }
 detail::WorldState& World::state() const noexcept { return held_->state; }

@@ -15,11 +15,18 @@ class WorldState;
 
 namespace distributed {
 
+// What each rank keeps only its share of: 1 / size of every tensor's elements, of the optimizer's
+// state, of gradients too, of parameters too (stages 1 to 3 of ZeRO; Rajbhandari et al., SC 2020).
+enum class Sharding : std::uint8_t { none, optimizer_state, gradients, parameters };
+
 struct WorldOptions {
   // Sums are made in the order of the ranks, by ebb: training is then equal, bit for bit, to one
   // process that accumulates the ranks' micro-batches in this order. Takes a buffer more. Otherwise
   // the order is one that sends little, and results agree within rounding.
   bool ordered = false;
+  // For Parameters and optimizers that both have the world. Losses and parameters are those of a
+  // world without it, bit for bit if ordered; `gradients` sends less than `optimizer_state`.
+  Sharding sharding = Sharding::none;
 };
 
 // The processes of a job that train together, one rank each: started by mpirun, srun or what the
@@ -53,6 +60,7 @@ class World {
   int rank() const noexcept;  // from 0
   int size() const noexcept;
   bool ordered() const noexcept;
+  Sharding sharding() const noexcept;
   // The ranks that give the same color, from 0, as a world of their own, in their order here.
   // Throws Error for a color below 0, and for a simulated world of several ranks, whose colors
   // nobody knows.

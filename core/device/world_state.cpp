@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t kTextBytes = 256;
 enum Ending : std::int64_t { goes_on, closes, has_failed };
 
-constexpr const char* kKinds[] = {"all_reduce", "broadcast's gradient", "all_gather",
-                                  "reduce_scatter", "broadcast"};
+constexpr const char* kKinds[] = {"all_reduce", "broadcast's gradient",
+                                  "all_gather", "reduce_scatter",
+                                  "broadcast",  "all_gather of shares"};
 constexpr const char* kOps[] = {"sum", "mean", "max"};
 
 void hash(std::uint64_t& sum, const void* bytes, std::size_t count) noexcept {  // FNV-1a
@@ -24,7 +25,8 @@ void hash(std::uint64_t& sum, const void* bytes, std::size_t count) noexcept {  
     sum = (sum ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001B3;
 }
 
-std::uint64_t signature_of(const Collective& c, int size, bool ordered) noexcept {
+std::uint64_t signature_of(const Collective& c, int size,
+                           const distributed::WorldOptions& options) noexcept {
   const std::int64_t numbers[] = {c.kind,
                                   static_cast<std::int64_t>(c.op),
                                   c.root,
@@ -32,7 +34,8 @@ std::uint64_t signature_of(const Collective& c, int size, bool ordered) noexcept
                                   static_cast<std::int64_t>(c.spec.dtype),
                                   static_cast<std::int64_t>(c.sum_dtype),
                                   size,
-                                  ordered};
+                                  options.ordered,
+                                  static_cast<std::int64_t>(options.sharding)};
   std::uint64_t sum = 0xCBF29CE484222325;
   hash(sum, numbers, sizeof numbers);
   for (int i = 0; i < c.spec.shape.rank(); ++i) {
@@ -72,10 +75,10 @@ bool WorldState::tells_of_failure() const {
 }
 
 WorldState::WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
-                       bool ordered)
+                       const distributed::WorldOptions& options)
     : rank_(headers->rank()),
       size_(headers->size()),
-      ordered_(ordered),
+      options_(options),
       is_connected_(true),
       headers_(std::move(headers)),
       data_(std::move(data)) {
@@ -110,7 +113,7 @@ Status WorldState::begin(const Collective& collective) noexcept {
     return Status::refuse("sends at most 2147483647 elements at once");
   try {
     Operation operation{.collective = collective, .text = text_of(collective)};
-    operation.mine.signature = signature_of(collective, size_, ordered_);
+    operation.mine.signature = signature_of(collective, size_, options_);
     operation.mine.value = collective.rows;
     const auto begun = enqueue(std::move(operation));
     const std::lock_guard lock(Messenger::instance().mutex);
@@ -188,13 +191,13 @@ std::vector<std::int64_t> WorldState::exchange(const char* name, std::int64_t va
 }
 
 WorldState& WorldState::split(int color) {
-  if (!is_connected_) return keep(std::make_unique<WorldState>(0, 1, ordered_));
+  if (!is_connected_) return keep(std::make_unique<WorldState>(0, 1, options_));
   WorldState* part = nullptr;
   Operation operation{.text = "split" + at(entry())};
   operation.mine.signature = 1;
   operation.action = [&] {
     std::unique_ptr<Transport> headers = headers_->split(color), data = data_->split(color);
-    part = &keep(std::make_unique<WorldState>(std::move(headers), std::move(data), ordered_));
+    part = &keep(std::make_unique<WorldState>(std::move(headers), std::move(data), options_));
   };
   const auto done = enqueue(std::move(operation));
   wait_for(*done);
@@ -350,6 +353,9 @@ Transport::Started WorldState::next_transfer(Operation& operation) {
       return operation.step > 0 ? nullptr : data_->all_gather(c.from, c.to, count, size);
     case Collective::broadcast:
       return operation.step > 0 ? nullptr : data_->broadcast(c.to, count, size, c.root);
+    case Collective::gather_shares:
+      deal();
+      return operation.step > 0 ? nullptr : data_->gather_in_place(c.to, shares, size);
     case Collective::reduce_scatter:
       if (!c.combine)
         return operation.step > 0
@@ -370,8 +376,7 @@ Transport::Started WorldState::next_transfer(Operation& operation) {
   deal();
   if (operation.step == 0) return data_->exchange(c.from, shares, c.workspace, own, size);
   const std::size_t sum_size = size_of(c.sum_dtype);
-  const auto first =
-      static_cast<std::size_t>(std::min(elements, (elements + size_ - 1) / size_ * rank_));
+  const auto first = static_cast<std::size_t>(share_begin(elements, size_, rank_));
   combine(static_cast<std::byte*>(c.to) + first * sum_size);
   return data_->gather_in_place(c.to, shares, sum_size);
 }
@@ -393,18 +398,18 @@ WorldState& WorldState::keep(std::unique_ptr<WorldState> world) {
   return *all.back();
 }
 
-WorldState& open_world(bool ordered) {
+WorldState& open_world(const distributed::WorldOptions& options) {
   WorldState* world = nullptr;
   Messenger::instance().call([&] {
     Transport* const job = Messenger::instance().job();
     if (!job || job->size() == 1) {
-      world = &WorldState::keep(std::make_unique<WorldState>(0, 1, ordered));
+      world = &WorldState::keep(std::make_unique<WorldState>(0, 1, options));
       return;
     }
     process_rank() = job->rank();
     std::unique_ptr<Transport> headers = job->split(0), data = job->split(0);
     world = &WorldState::keep(
-        std::make_unique<WorldState>(std::move(headers), std::move(data), ordered));
+        std::make_unique<WorldState>(std::move(headers), std::move(data), options));
   });
   return *world;
 }

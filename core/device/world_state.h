@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ebb/core/device/transport.h"
+#include "ebb/core/device/world.h"
 
 namespace ebb::detail {
 
@@ -18,16 +19,18 @@ class Messenger;
 class WorldState final : public Communicator {
  public:
   // Without transports: alone, or a rank that is not there.
-  WorldState(int rank, int size, bool ordered) noexcept
-      : rank_(rank), size_(size), ordered_(ordered) {}
-  WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data, bool ordered);
+  WorldState(int rank, int size, const distributed::WorldOptions& options) noexcept
+      : rank_(rank), size_(size), options_(options) {}
+  WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
+             const distributed::WorldOptions& options);
 
   // Keeps a world as long as the process.
   static WorldState& keep(std::unique_ptr<WorldState> world);
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
-  bool is_ordered() const noexcept override { return ordered_; }
+  bool is_ordered() const noexcept override { return options_.ordered; }
+  distributed::Sharding sharding() const noexcept { return options_.sharding; }
   // Whether there are other ranks to reach, or none at all.
   bool is_real() const noexcept { return size_ == 1 || is_connected_; }
 
@@ -93,7 +96,7 @@ class WorldState final : public Communicator {
   void end(const std::string& failure);
 
   int rank_ = 0, size_ = 1;
-  const bool ordered_;
+  const distributed::WorldOptions options_;
   bool is_connected_ = false;
   std::unique_ptr<Transport> headers_, data_;  // touched by the messenger's thread alone
   std::atomic<std::uint64_t> sent_bytes_{0};
@@ -107,7 +110,7 @@ class WorldState final : public Communicator {
 };
 
 // Opens the job's world: alone without a launcher. Throws Error.
-WorldState& open_world(bool ordered);
+WorldState& open_world(const distributed::WorldOptions& options);
 
 // What World() returns on this thread in place of the job's; null: the job's. For predictions.
 WorldState*& predicted_world() noexcept;

@@ -20,6 +20,8 @@ std::uint64_t Collective::sent_bytes(int rank, int size) const noexcept {
       return others * elements * bytes;
     case reduce_scatter:
       return (elements - own) * bytes;
+    case gather_shares:
+      return others * own * bytes;
     case broadcast:
       return rank == root ? others * elements * bytes : 0;
     case all_reduce:

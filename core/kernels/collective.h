@@ -16,6 +16,7 @@ struct Collective {
     all_gather,      // x [n, ..] to [size n, ..], the ranks' x one behind the other
     reduce_scatter,  // x [size n, ..] to [n, ..], this rank's part of the sum
     broadcast,       // x to the root's
+    gather_shares,   // x, in which each rank's share_of() is right, to all of it
   };
   // Combines `count` elements: from[k * count + i] of each rank k, in this order, to to[i]. What
   // `to` holds before is the first term if `adds`; parts are weighted by their rank's rows then, as
@@ -82,6 +83,11 @@ constexpr std::int64_t share_of(std::int64_t elements, int size, int rank) noexc
   const std::int64_t each = (elements + size - 1) / size;
   const std::int64_t left = elements - each * rank;
   return left < 0 ? 0 : left < each ? left : each;
+}
+// The first of them.
+constexpr std::int64_t share_begin(std::int64_t elements, int size, int rank) noexcept {
+  const std::int64_t begin = (elements + size - 1) / size * rank;
+  return begin < elements ? begin : elements;
 }
 }  // namespace detail
 

@@ -7,6 +7,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -81,8 +82,13 @@ void infer_total(Inference& inference) {
 
 void infer_total_in_order(Inference& inference) {
   infer_total(inference);
-  inference.require(detail::may_equal(inference.inputs[0].shape, inference.inputs[1].shape) &&
-                        is_floating(inference.inputs[1].dtype),
+  const auto& a = inference.attribute<CollectiveAttributes>();
+  const Shape& part = inference.inputs[1].shape;
+  const bool is_share = a.kind == Collective::reduce_scatter;
+  const Shape total =
+      is_share ? Shape({detail::share_of(part.elements(), a.world->size(), a.world->rank())})
+               : part;
+  inference.require(inference.inputs[0].shape == total && is_floating(inference.inputs[1].dtype),
                     "takes a total and a part of one shape");
   detail::require_scalar(inference, 2, DType::i64, "`rows`");
 }
@@ -104,9 +110,10 @@ constexpr OpDef over_ranks(const char* name, void (*infer)(Inference&),
           .cuda = {.run = cuda::copy_alone}};
 }
 
-// Sums into its first input.
-constexpr OpDef in_place(void (*infer)(Inference&), DeviceKernel cpu, Kernel cuda) {
-  return {.name = "all_reduce",
+// Writes its first input.
+constexpr OpDef in_place(const char* name, void (*infer)(Inference&), DeviceKernel cpu,
+                         Kernel cuda) {
+  return {.name = name,
           .infer = infer,
           .updates = bit(0),
           .stateful = true,
@@ -170,10 +177,31 @@ Tensor end_total(const Tensor& total, const World& world) {
 Tensor total_in_order(const Tensor& total, const Tensor& part, const Tensor& rows,
                       const World& world, const char* name) {
   const CallSite site = CallSite::here();
-  CollectiveAttributes attributes = attributes_of(world, Collective::all_reduce, site);
+  const bool is_share = world.sharding() >= distributed::Sharding::gradients;
+  CollectiveAttributes attributes =
+      attributes_of(world, is_share ? Collective::reduce_scatter : Collective::all_reduce, site);
   attributes.name = name;
   attributes.adds = 1;
   return apply_one(total_in_order_op, {total, part, rows}, attributes, site);
+}
+
+Tensor share(const Tensor& x, const World& world) {
+  const std::int64_t elements = x.shape().elements();
+  const std::int64_t begin = share_begin(elements, world.size(), world.rank());
+  return slice(reshape(x, {elements}), begin,
+               begin + share_of(elements, world.size(), world.rank()));
+}
+
+Tensor begin_gather(const Tensor& x, const World& world, const char* name) {
+  const CallSite site = CallSite::here();
+  CollectiveAttributes attributes = attributes_of(world, Collective::gather_shares, site);
+  attributes.name = name;
+  return apply_one(begin_gather_op, {x}, attributes, site);
+}
+
+Tensor end_gather(const Tensor& x, const World& world) {
+  const CallSite site = CallSite::here();
+  return apply_one(end_gather_op, {x}, attributes_of(world, Collective::gather_shares, site), site);
 }
 
 Tensor rows_in_use(const Tensor& after, const World& world) {
@@ -226,12 +254,17 @@ constinit const OpDef broadcast_backward_op =
       return {apply_in(g, broadcast_op, Collective::broadcast, ReduceOp::sum, g.dy())};
     });
 
-constinit const OpDef begin_total_op = in_place(
-    infer_total, {.run = cpu::begin_total, .simulated = cpu::count_collective}, cuda::total_alone);
+constexpr DeviceKernel kBegin = {.run = cpu::begin_total, .simulated = cpu::count_collective};
+constinit const OpDef begin_total_op =
+    in_place("all_reduce", infer_total, kBegin, cuda::total_alone);
 constinit const OpDef end_total_op =
-    in_place(infer_total, {.run = cpu::end_total}, cuda::total_alone);
+    in_place("all_reduce", infer_total, {.run = cpu::end_total}, cuda::total_alone);
 constinit const OpDef total_in_order_op =
-    in_place(infer_total_in_order, kCollective, cuda::add_alone);
+    in_place("all_reduce", infer_total_in_order, kCollective, cuda::add_alone);
+constinit const OpDef begin_gather_op =
+    in_place("all_gather", detail::output_like_first, kBegin, cuda::total_alone);
+constinit const OpDef end_gather_op =
+    in_place("all_gather", detail::output_like_first, {.run = cpu::end_total}, cuda::total_alone);
 
 constinit const OpDef rows_in_use_op{
     .name = "rows_in_use",

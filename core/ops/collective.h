@@ -41,9 +41,14 @@ namespace detail {
 Tensor begin_total(const Tensor& total, const distributed::World& world, const char* name);
 Tensor end_total(const Tensor& total, const distributed::World& world);
 // total += the sum of rows part over the ranks in their order, in place; `rows` is an i64 scalar,
-// and a rank with none has no part.
+// and a rank with none has no part. Where the world shards gradients, total is this rank's share.
 Tensor total_in_order(const Tensor& total, const Tensor& part, const Tensor& rows,
                       const distributed::World& world, const char* name);
+// This rank's share of x, flat and in x's memory: share_of() its elements.
+Tensor share(const Tensor& x, const distributed::World& world);
+// Writes every rank's share of x into x. Likewise in two halves.
+Tensor begin_gather(const Tensor& x, const distributed::World& world, const char* name);
+Tensor end_gather(const Tensor& x, const distributed::World& world);
 // Rows of this rank in the batch that is in use, of a loader over the world's ranks; 1 without one.
 // An i64 scalar, on the device of `after`.
 Tensor rows_in_use(const Tensor& after, const distributed::World& world);
@@ -51,6 +56,7 @@ Tensor rows_in_use(const Tensor& after, const distributed::World& world);
 }  // namespace detail
 
 extern const OpDef all_reduce_op, all_reduce_max_op, all_gather_op, reduce_scatter_op, broadcast_op,
-    broadcast_backward_op, begin_total_op, end_total_op, total_in_order_op, rows_in_use_op;
+    broadcast_backward_op, begin_total_op, end_total_op, total_in_order_op, begin_gather_op,
+    end_gather_op, rows_in_use_op;
 
 }  // namespace ebb

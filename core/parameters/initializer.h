@@ -66,6 +66,8 @@ struct VariableDeclaration {
   Seed seed;
   memory::Category category = memory::Category::parameter;
   CallSite site;
+  std::optional<distributed::World> world = {};  // whose ranks all have it
+  std::optional<Shape> whole = {};               // of which they have shares
 };
 
 namespace detail {

@@ -106,6 +106,7 @@ std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
   auto state = std::make_shared<State>();
   state->seed = seed;
   state->dtype = options.dtype;
+  state->world = options.world;
   if (!options.name.empty()) state->root = options.name + '.';
   return state;
 }
@@ -230,6 +231,10 @@ bool Parameters::contains(std::string_view name) const {
 
 bool Parameters::is_symbolic() const noexcept { return static_cast<bool>(state_->graph); }
 DType Parameters::dtype() const noexcept { return state_->dtype; }
+
+const std::optional<distributed::World>& Parameters::world() const noexcept {
+  return state_->world;
+}
 
 Device Parameters::device(CallSite site) const {
   const detail::CallSiteScope at(site);

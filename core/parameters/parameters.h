@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ebb/core/device/world.h"
 #include "ebb/core/files/resumable.h"
 #include "ebb/core/parameters/initializer.h"
 #include "ebb/core/parameters/named_tensors.h"
@@ -36,7 +37,8 @@ struct SlotBeside {
   std::string name;  // the name after the '/': "adam.first_moment"
   DType dtype;
 };
-// Slots to be found or made beside some parameters.
+// Slots to be found or made beside some parameters. Where the set's world shards them, each is this
+// rank's share: as many elements of the flat parameter, one axis.
 struct SlotsBeside {
   std::span<const std::size_t> parameters;  // positions in entries()
   std::span<const SlotBeside> slots;        // beside each parameter
@@ -47,6 +49,9 @@ struct ParametersOptions {
   // Begins every name of the set, as a scope's does. Two sets of one graph may both have none, but
   // saving, restoring or copying a whole session needs names that differ.
   std::string name = {};
+  // The world whose ranks all have the set: they save it together, and each keeps its share of what
+  // the world's .sharding says.
+  std::optional<distributed::World> world = {};
 };
 
 struct RestoreOptions {
@@ -135,6 +140,7 @@ class Parameters {
   bool contains(std::string_view name) const;
   bool is_symbolic() const noexcept;
   DType dtype() const noexcept;
+  const std::optional<distributed::World>& world() const noexcept;
   // Throws Error for a graph's parameters.
   Device device(CallSite site = CallSite::here()) const;
   // The number of scalar parameters; state and slots are not counted.

@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/collective.h"
 #include "ebb/core/parameters/parameters_state.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -84,10 +85,12 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
       std::size_t& place = (*tables[i])[row];
       const Tensor* known =
           place == NamedTensors::kNone ? nullptr : &state.slots.all()[place].tensor;
-      if (known && known->dtype() == slot.dtype)
+      if (known && known->dtype() == slot.dtype) {
         found.push_back(*known);
-      else
-        find(entry.name + '/' + slot.name, {slot.dtype, entry.tensor.impl()->spec.shape}, &place);
+        continue;
+      }
+      const std::string name = entry.name + '/' + slot.name;
+      find(name, {slot.dtype, state.shape_here(name, entry.tensor.impl()->spec.shape)}, &place);
     }
   }
   for (const SlotRequest& request : others) {
@@ -130,6 +133,19 @@ void Parameters::State::note_use(const std::shared_ptr<State>& state) {
                        return state->slots.all().size() == *after && state->frozen == frozen;
                      },
                  .take_back = [=] { state->drop_slots_after(before); }});
+}
+
+bool Parameters::State::is_shared(std::string_view slot) const noexcept {
+  using distributed::Sharding;
+  if (!world || !parameters.find(slot.substr(0, slot.find('/')))) return false;
+  return world->sharding() >= (detail::slot_category(slot) == memory::Category::gradient
+                                   ? Sharding::gradients
+                                   : Sharding::optimizer_state);
+}
+
+Shape Parameters::State::shape_here(std::string_view slot, const Shape& whole) const noexcept {
+  if (!is_shared(slot)) return whole;
+  return {detail::share_of(whole.elements(), world->size(), world->rank())};
 }
 
 std::size_t Parameters::slot_count() const noexcept { return state_->slots.all().size(); }

@@ -29,7 +29,8 @@ struct Parameters::State {
   detail::Ref<Recorder> graph;
   Seed seed;
   DType dtype = DType::f32;
-  std::string root;              // the prefix of the whole set
+  std::string root;  // the prefix of the whole set
+  std::optional<distributed::World> world;
   bool has_substitutes = false;  // made by with(): the parameters are the caller's tensors
   detail::NamedTensors parameters;
   detail::NamedTensors states;
@@ -42,6 +43,10 @@ struct Parameters::State {
   // Takes back all but the first parameters and states; a graph's declarations stay.
   void shrink(std::size_t parameter_count, std::size_t state_count) noexcept;
   void drop_slots_after(std::size_t count) noexcept;
+  // Whether ranks have shares of this slot.
+  bool is_shared(std::string_view slot) const noexcept;
+  // Of the slot here, which is of this shape in one process.
+  Shape shape_here(std::string_view slot, const Shape& whole) const noexcept;
   // While compile() traces: what the function does depends on this set's slots, and on which of its
   // parameters are frozen.
   static void note_use(const std::shared_ptr<State>& state);

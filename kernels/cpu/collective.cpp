@@ -79,7 +79,8 @@ Collective describe(const Spec& first, const Spec& part, const CollectiveAttribu
   c.sum_dtype = first.dtype;
   c.name = a.name;
   c.where = a.where;
-  const bool reduces = a.kind != Collective::all_gather && a.kind != Collective::broadcast;
+  const bool reduces = a.kind == Collective::all_reduce || a.kind == Collective::reduce_to ||
+                       a.kind == Collective::reduce_scatter;
   const bool may_be_nan = a.op == ReduceOp::max && is_floating(part.dtype);  // MPI may drop it
   if (a.adds)
     c.combine = accumulate_parts;

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -124,9 +123,7 @@ class Ring final : public Transfer {
     return static_cast<int>(detail::share_of(elements_, size_, k));
   }
   std::byte* begin(int k) const noexcept {
-    const std::int64_t first = std::min<std::int64_t>(
-        elements_, detail::share_of(elements_, size_, 0) * static_cast<std::int64_t>(k));
-    return data_ + static_cast<std::size_t>(first) * element_;
+    return data_ + static_cast<std::size_t>(detail::share_begin(elements_, size_, k)) * element_;
   }
   void start() {
     const int in = received(), out = sent();

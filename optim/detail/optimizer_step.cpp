@@ -1,7 +1,9 @@
 #include "ebb/optim/detail/optimizer_step.h"
 
 #include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/interned.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/shape.h"
@@ -30,9 +32,9 @@ Tensor without_history(const Tensor& gradient) {
 }
 
 // Writes the scale that clips gradients to a norm into the first element of `work`, which is
-// updated in place.
-Tensor scale_of(const Tensor& work, const Gate& gate, double limit,
-                std::span<const Tensor> gradients) {
+// updated in place, and the norm into the second.
+Tensor clip_scale(const Tensor& work, const Gate& gate, double limit,
+                  std::span<const Tensor> gradients) {
   std::vector<Input> inputs = {work};
   if (gate.defined()) inputs.insert(inputs.end(), {gate.ready, gate.count});
   inputs.insert(inputs.end(), gradients.begin(), gradients.end());
@@ -45,6 +47,25 @@ std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
   std::string key = parameters.prefix() + optimizer.rule().name();
   if (!optimizer.name().empty()) key += ':' + optimizer.name();
   return key;
+}
+
+// The world whose ranks update shares, if one does.
+std::optional<distributed::World> sharding_world(const Optimizer& optimizer,
+                                                 const Parameters& parameters) {
+  const auto shards = [](const std::optional<distributed::World>& world) {
+    return world && world->sharding() != distributed::Sharding::none;
+  };
+  const std::optional<distributed::World>& world = optimizer.world();
+  if (!shards(world) && !shards(parameters.world())) return {};
+  if (!(world == parameters.world()))
+    refuse("optimizer",
+           "only one of optimizer and parameters has the world that shards state; give it to both: "
+           "Parameters(device, seed, {.world = world})");
+  if (!optimizer.rule().is_elementwise())
+    refuse(optimizer.rule().name(),
+           "a world with .sharding updates parameters by shares, which this rule does not say it "
+           "can (Rule::is_elementwise)");
+  return world;
 }
 
 // Counts of in-place updates of the parameter and its slots.
@@ -159,6 +180,7 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
       entries_(parameters.entries()),
       targets_(std::move(targets)),
       fused_(dynamic_cast<const FusedRule*>(&optimizer.rule())),
+      shards_(sharding_world(optimizer, parameters)),
       slots_before_(parameters.slot_count()) {
   const std::string key = key_of(optimizer, parameters);
   const std::span<const char* const> slots = optimizer.rule().slots();
@@ -193,7 +215,6 @@ OptimizerStep::~OptimizerStep() {
   parameters_.drop_slots_after(slots_before_);
 }
 
-// The parameter as a tensor without history: an in-place update of a leaf is not recorded.
 Tensor OptimizerStep::parameter(std::size_t i) const {
   const Tensor& tensor = entries_[targets_[i]].tensor;
   if (tensor.is_symbolic()) return tensor;
@@ -203,10 +224,31 @@ Tensor OptimizerStep::parameter(std::size_t i) const {
   return constant;
 }
 
+Tensor OptimizerStep::own(std::size_t i) const {
+  return shards_ ? ebb::detail::share(parameter(i), *shards_) : parameter(i);
+}
+
+Tensor OptimizerStep::own(const Tensor& gradient) const {
+  const bool is_whole = shards_ && shards_->sharding() == distributed::Sharding::optimizer_state;
+  return is_whole ? ebb::detail::share(gradient, *shards_) : gradient;
+}
+
+// The norm of all is that of the norms of shares. Every rank adds up the same ones in one order.
+Tensor OptimizerStep::scale_of(const Gate& gate, double limit, std::span<const Tensor> gradients) {
+  const Tensor scale = clip_scale(clip_work_, gate, limit, gradients);
+  if (!shards_ || shards_->sharding() < distributed::Sharding::gradients) return scale;
+  assign(slice(clip_norms_, shards_->rank(), shards_->rank() + 1), slice(scale, 1, 2));
+  const Tensor norms = ebb::detail::end_gather(
+      ebb::detail::begin_gather(clip_norms_, *shards_, "norms of gradients"), *shards_);
+  return clip_scale(scale, {}, limit, {&norms, 1});
+}
+
 void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
   gate_ = std::move(gate);
   if (optimizer_.clip().by_norm())
     clip_work_ = broadcast_to(cast(count_of_steps(), DType::f64), Shape({kClipNumbers}));
+  if (optimizer_.clip().by_norm() && shards_)
+    clip_norms_ = broadcast_to(cast(count_of_steps(), DType::f64), Shape({shards_->size()}));
   rate_ = optimizer_.learning_rate().after(count_of_steps());
   if (!parameters_.is_symbolic() && !ebb::detail::tape_mode().trace &&
       (rate_.is_symbolic() || !(rate_.device() == parameters_.device())))
@@ -219,7 +261,7 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
   for (const std::size_t target : targets_) decays_.push_back(fused_->decays(entries_[target]));
 }
 
-void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
+void OptimizerStep::check(const RuleResult& result, const Tensor& target, std::size_t i) const {
   const Parameters::Entry& entry = entries_[targets_[i]];
   const auto refuse_result = [&](const std::string& text) {
     refuse(optimizer_.rule().name(), "update() gives " + text);
@@ -240,7 +282,7 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
   if (result.slots.size() != slots.size())
     refuse_result(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
                   std::to_string(slots.size()));
-  require_like(entry.tensor, state_dtype_of(entry.tensor.dtype()), result.parameter, "the value");
+  require_like(target, state_dtype_of(target.dtype()), result.parameter, "the value");
   for (std::size_t s = 0; s < slots.size(); ++s)
     require_like(slots_of(i)[s], slots_of(i)[s].dtype(), result.slots[s],
                  std::string("the slot ") + slots[s]);
@@ -266,13 +308,12 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
     all = clipped(all);
   }
   for (std::size_t i = 0; i < size(); ++i) {
-    const Tensor target = parameter(i);
+    const Tensor target = own(i);
     const std::vector<std::uint32_t> before = versions_of(target, slots_of(i));
     const RuleResult result = optimizer_.rule().update(
         {.parameter = cast(target, computed),
          .gradient =
-             cast(all.empty() ? clipped({without_history(gradient(i))})[0] : std::move(all[i]),
-                  computed),
+             cast(own(all.empty() ? clipped({without_history(gradient(i))})[0] : all[i]), computed),
          .slots = slots_of(i),
          .step = step,
          .rate = rate,
@@ -281,7 +322,7 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
       refuse(optimizer_.rule().name(),
              "update() has written to the parameter '" + entries_[targets_[i]].name +
                  "' or one of its slots; it returns new values, and the optimizer writes them");
-    check(result, i);
+    check(result, target, i);
     if (result.parameter.defined()) add(target, cast(result.parameter, target.dtype()));
     for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);
   }
@@ -291,7 +332,7 @@ Tensors OptimizerStep::clipped(const Tensors& gradients) {
   const Clip& clip = optimizer_.clip();
   if (clip.value > 0) return clip_by_value(gradients, clip.value);
   if (!clip.by_norm()) return gradients;
-  clip_work_ = scale_of(clip_work_, {}, std::max(clip.norm, clip.global_norm), gradients);
+  clip_work_ = scale_of({}, std::max(clip.norm, clip.global_norm), gradients);
   const Tensor scale = select(clip_work_, 0, 0);
   Tensors results;
   for (const Tensor& gradient : gradients) {
@@ -306,23 +347,22 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {
   std::optional<ebb::detail::TapeModeScope> no_history;
   if (!parameters_.is_symbolic()) no_history.emplace(ebb::detail::without_history());
   const Clip& clip = optimizer_.clip();
-  Tensor scale = clip_work_;
-  if (fused_ && clip.global_norm > 0) scale = scale_of(scale, gate_, clip.global_norm, gradients);
+  if (fused_ && clip.global_norm > 0) clip_work_ = scale_of(gate_, clip.global_norm, gradients);
   if (clip.global_norm > 0)
-    new_values_.push_back({gradient_norm(), reshape(slice(scale, 1, 2), {})});
+    new_values_.push_back({gradient_norm(), reshape(slice(clip_work_, 1, 2), {})});
   std::vector<Tensor> updates;
-  updates.reserve(1 + size() + new_values_.size());
+  updates.reserve(1 + 2 * size() + new_values_.size());
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
   for (const bool decays : {true, false})  // a GPU merges neighbours of one kind
     for (std::size_t i = 0; fused_ && i < size(); ++i) {
       if (decays_[i] != decays) continue;
-      if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
-      updates.push_back(fused_->update_in_place({.parameter = entries_[targets_[i]].tensor,
-                                                 .gradient = gradients[i],
+      if (clip.norm > 0) clip_work_ = scale_of(gate_, clip.norm, {&gradients[i], 1});
+      updates.push_back(fused_->update_in_place({.parameter = own(i),
+                                                 .gradient = own(gradients[i]),
                                                  .slots = slots_of(i),
                                                  .step = updates[0],
                                                  .rate = rate_,
-                                                 .scale = scale,
+                                                 .scale = clip_work_,
                                                  .gate = gate_,
                                                  .decays = decays,
                                                  .clip_value = clip.value}));
@@ -330,6 +370,14 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {
   for (const auto& [target, value] : new_values_)
     updates.push_back(gate_.defined() ? ebb::detail::assign_if(target, value, gate_.ready)
                                       : assign(target, value));
+  if (!shards_) return updates;
+  const std::size_t first = updates.size();
+  for (std::size_t i = 0; i < size(); ++i)
+    updates.push_back(ebb::detail::begin_gather(
+        parameter(i), *shards_,
+        ebb::detail::interned("the parameter '" + entries_[targets_[i]].name + "'")));
+  for (std::size_t i = 0; i < size(); ++i)
+    updates[first + i] = ebb::detail::end_gather(updates[first + i], *shards_);
   return updates;
 }
 

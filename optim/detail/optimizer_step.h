@@ -104,14 +104,20 @@ class OptimizerStep : NoCopy {
  private:
   // Clips gradients for a rule that is not fused.
   Tensors clipped(const Tensors& gradients);
+  // Of clip_scale, for gradients of the whole step or one of them.
+  Tensor scale_of(const Gate& gate, double limit, std::span<const Tensor> gradients);
+  // Without history: an update in place of a leaf is not recorded.
   Tensor parameter(std::size_t i) const;
+  // What of a parameter, and of its gradient, this rank updates.
+  Tensor own(std::size_t i) const;
+  Tensor own(const Tensor& gradient) const;
   std::span<const Tensor> slots_of(std::size_t i) const noexcept {
     return {slots_.data() + i * per_target_, optimizer_.rule().slots().size()};
   }
   const Tensor& count_of_steps() const noexcept { return slots_[targets_.size() * per_target_]; }
   const Tensor& gradient_norm() const noexcept { return slots_[targets_.size() * per_target_ + 1]; }
   void apply_rule(const std::function<Tensor(std::size_t)>& gradient);
-  void check(const RuleResult& result, std::size_t i) const;
+  void check(const RuleResult& result, const Tensor& target, std::size_t i) const;
   // Throws for state of a dtype that cannot be beside the parameters; `in_kernel` says that a
   // kernel makes the update, which takes fewer combinations.
   void require_state(const char* what, DType state, bool in_kernel) const;
@@ -120,13 +126,15 @@ class OptimizerStep : NoCopy {
   const Parameters& parameters_;
   const std::vector<Parameters::Entry>& entries_;
   const Targets targets_;
-  const FusedRule* const fused_;  // null for a user's rule
+  const FusedRule* const fused_;                    // null for a user's rule
+  const std::optional<distributed::World> shards_;  // the world whose ranks update shares
   const std::size_t slots_before_;
   std::size_t per_target_ = 0;
   Tensors slots_;  // per target, then the count of steps, the norm, the count of samples
   Gate gate_;
   Tensor rate_;
   Tensor clip_work_;                                   // work memory of clipping by a norm
+  Tensor clip_norms_;                                  // of the ranks' shares
   std::vector<std::pair<Tensor, Tensor>> new_values_;  // a target, and what is written to it
   std::vector<bool> decays_;                           // per target of a fused rule
   const int exceptions_ = std::uncaught_exceptions();

@@ -57,7 +57,7 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
     const DType sum_dtype =
         starts_.empty() ? state_dtype_of(parameter.dtype()) : starts_[i].dtype();
     const std::int64_t wanted = kBucketBytes / static_cast<std::int64_t>(size_of(sum_dtype));
-    if (buckets_.empty() || buckets_.back().elements >= wanted ||
+    if (buckets_.empty() || makes_shares_ || buckets_.back().elements >= wanted ||
         buckets_.back().dtype != parameter.dtype() || buckets_.back().sum_dtype != sum_dtype) {
       name();
       buckets_.push_back({.dtype = parameter.dtype(), .sum_dtype = sum_dtype});
@@ -84,26 +84,34 @@ Tensor Reduction::view(const Tensor& bucket, std::size_t i) const {
   return reshape(slice(bucket, begin, begin + shape.elements()), shape);
 }
 
+Tensor Reduction::sum(std::size_t i) const {
+  const Tensor& total = buckets_[places_[i].bucket].total;
+  return makes_shares_ ? total : view(total, i);
+}
+
 void Reduction::open(std::size_t index) {
   Bucket& bucket = buckets_[index];
   const Tensor none = fill_like(rows_, 0);
-  bucket.total = broadcast_to(cast(none, bucket.sum_dtype), {bucket.elements});
-  if (!world_.ordered()) return;
+  bucket.total = broadcast_to(
+      cast(none, bucket.sum_dtype),
+      {makes_shares_ ? ebb::detail::share_of(bucket.elements, world_.size(), world_.rank())
+                     : bucket.elements});
+  if (!is_in_order_) return;
   bucket.parts = broadcast_to(cast(none, bucket.dtype), {bucket.elements});
   for (std::size_t i = 0; i < starts_.size(); ++i)
-    if (places_[i].bucket == index) assign(view(bucket.total, i), starts_[i]);
+    if (places_[i].bucket == index) assign(sum(i), starts_[i]);
 }
 
 void Reduction::arrive(std::size_t i, const Tensor& gradient) {
   const AsGradients scope;
   Bucket& bucket = buckets_[places_[i].bucket];
   if (!bucket.total.defined()) open(places_[i].bucket);
-  if (world_.ordered())
+  if (is_in_order_)
     assign(view(bucket.parts, i), cast(gradient, bucket.dtype));
   else
     apply_one(accumulate_op, {view(bucket.total, i), gradient, rows_}, {}, CallSite::here());
   if (--bucket.left > 0) return;
-  if (!world_.ordered()) {
+  if (!is_in_order_) {
     bucket.total = ebb::detail::begin_total(bucket.total, world_, bucket.name);
     return;
   }
@@ -114,12 +122,11 @@ void Reduction::arrive(std::size_t i, const Tensor& gradient) {
 
 Tensors Reduction::sums() {
   const AsGradients scope;
-  if (!world_.ordered())
+  if (!is_in_order_)
     for (Bucket& bucket : buckets_) bucket.total = ebb::detail::end_total(bucket.total, world_);
   is_over_ = true;
   Tensors sums;
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    sums.push_back(view(buckets_[places_[i].bucket].total, i));
+  for (std::size_t i = 0; i < parameters_.size(); ++i) sums.push_back(sum(i));
   return sums;
 }
 

@@ -40,6 +40,7 @@ class FusedRule : public Rule {
   DType slot_dtype(std::size_t, DType parameter) const noexcept final {
     return state_.value_or(state_dtype_of(parameter));
   }
+  bool is_elementwise() const noexcept final { return true; }
   // Whether weight decay applies to this parameter.
   bool decays(const Parameters::Entry& parameter) const {
     return !decay_only_ || decay_only_(parameter);

@@ -8,6 +8,7 @@
 
 namespace ebb::tests {
 
+using distributed::Sharding;
 using distributed::World;
 
 inline constexpr InMode::Kind kModes[] = {InMode::eager, InMode::graph, InMode::compiled};

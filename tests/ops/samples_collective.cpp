@@ -32,9 +32,10 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
 
   // Sums are f32 or f64, also beside parts of 16 bits.
   const SampleInput total{{4, 3}, Values::any, DType::f32};
-  for (const OpDef* const op : {&begin_total_op, &end_total_op}) {
-    samples.push_back(sample_of(*op, op == &begin_total_op ? "begins" : "ends", {total},
-                                applying(*op, alone), kNoGradient));
+  for (const OpDef* const op : {&begin_total_op, &end_total_op, &begin_gather_op, &end_gather_op}) {
+    const bool begins = op == &begin_total_op || op == &begin_gather_op;
+    samples.push_back(
+        sample_of(*op, begins ? "begins" : "ends", {total}, applying(*op, alone), kNoGradient));
     samples.back().any_shape = true;
     references.add(*op, [](const Application& a) { return a[0]; });
   }
