@@ -37,6 +37,7 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
     samples.push_back(
         sample_of(*op, begins ? "begins" : "ends", {total}, applying(*op, alone), kNoGradient));
     samples.back().any_shape = true;
+    samples.back().any_dtype = op == &begin_gather_op || op == &end_gather_op;
     references.add(*op, [](const Application& a) { return a[0]; });
   }
   samples.push_back(sample_of(total_in_order_op, "in order",
