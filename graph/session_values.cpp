@@ -110,7 +110,8 @@ void Session::Impl::save(OpenVariables& open, const std::string& file, const Par
                                   "the session's device is simulated: there are no values to save");
   if (const std::int64_t random = graph.state().random_state(); !parameters && random >= 0)
     open.provide(static_cast<std::size_t>(random));
-  std::vector<safetensors::View> views;
+  std::vector<detail::SavedValue> saved;
+  std::optional<distributed::World> world;
   std::vector<HostView> values;
   for (const std::size_t index : indices) {
     const VariableDeclaration& declaration = variables.declaration(index);
@@ -118,11 +119,13 @@ void Session::Impl::save(OpenVariables& open, const std::string& file, const Par
     if (!variables.has_memory(index)) continue;
     variables.require_value(index, "save");
     values.push_back(variables.view(index));
-    views.push_back({declaration.name, declaration.spec, values.back().data()});
+    saved.push_back(
+        {{declaration.name, declaration.spec, values.back().data()}, declaration.whole});
+    if (declaration.world) world = declaration.world;
   }
-  detail::write_checkpoint(file, views, device,
+  detail::write_checkpoint(file, saved, device,
                            parameters ? detail::RandomState::left_out : detail::RandomState::saved,
-                           loader);
+                           loader, world);
 }
 
 void Session::Impl::restore(OpenVariables& open, const std::string& file,
@@ -141,10 +144,12 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
     if (!entry && declaration.category == memory::Category::parameter)
       detail::refuse<FileError>("restore", file + " has no parameter '" + declaration.name + "'; " +
                                                detail::names_in(checkpoint, declaration.name));
-    if (entry && !(entry->spec == declaration.spec))
-      detail::refuse<FileError>("restore", "'" + declaration.name + "' is " +
-                                               declaration.spec.to_string() + " in the graph and " +
-                                               entry->spec.to_string() + " in " + file);
+    Spec spec = declaration.spec;
+    if (declaration.whole) spec.shape = *declaration.whole;
+    if (entry && !(entry->spec == spec))
+      detail::refuse<FileError>("restore", "'" + declaration.name + "' is " + spec.to_string() +
+                                               " in the graph and " + entry->spec.to_string() +
+                                               " in " + file);
     total += declaration.spec.bytes();
     if (entry) needed.push_back(index);
   }
@@ -162,8 +167,10 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
   };
   if (!device.is_simulated())
     for_each([&](std::size_t index, std::byte* at) {
-      const std::string& name = variables.declaration(index).name;
-      if (checkpoint.find(name)) checkpoint.read(name, at);
+      const VariableDeclaration& declaration = variables.declaration(index);
+      if (checkpoint.find(declaration.name))
+        detail::read_checkpoint(checkpoint, declaration.name, at,
+                                declaration.whole ? &*declaration.world : nullptr);
       if (static_cast<std::int64_t>(index) != graph.state().random_state()) return;
       std::uint64_t key;  // rank 0 has written the file, and no other rank draws its numbers
       std::memcpy(&key, at, sizeof key);

@@ -1,6 +1,7 @@
 #include "ebb/core/files/safetensors.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_set>
@@ -203,7 +204,7 @@ class Parser final : public nlohmann::json_sax<Json> {
 };
 
 // Checks that the tensors follow each other without gaps, through all `available` bytes of values.
-void check_places(const InputFile& file, const std::vector<File::Entry>& entries,
+void check_places(const InputFile& file, std::span<const File::Entry> entries,
                   std::uint64_t available) {
   std::vector<const File::Entry*> order;
   for (const File::Entry& entry : entries) order.push_back(&entry);
@@ -350,12 +351,60 @@ std::string check_write(const std::string& file, std::span<const View> tensors,
   return header;
 }
 
-File::File(const std::string& file) : file_(std::in_place, file) {
+void write_index(const std::string& file, const std::map<std::string, std::string>& parts,
+                 std::uint64_t bytes) {
+  const std::string text =
+      Json({{"metadata", {{"total_size", bytes}}}, {"weight_map", parts}}).dump(1) + '\n';
+  detail::OutputFile out(file + std::string(kIndexSuffix));
+  out.write(text.data(), text.size());
+  out.commit();
+}
+
+File::File(const std::string& file) {
+  const bool is_index = file.ends_with(kIndexSuffix);
+  const std::string index = is_index ? file : file + std::string(kIndexSuffix);
+  if (is_index || (!std::filesystem::exists(file) && std::filesystem::exists(index)))
+    open_parts(index);
+  else
+    open(file);
+}
+
+void File::open(const std::string& part) {
+  file_.emplace(part);
   const std::string text = read_header(*file_);
-  values_at_ = kLengthBytes + text.size();
+  const std::size_t first = entries_.size();
   if (const std::string problem = parse(text); !problem.empty())
     file_->fail("in its header, " + problem);
-  check_places(*file_, entries_, file_->size() - values_at_);
+  parts_.push_back(part);
+  values_at_.push_back(kLengthBytes + text.size());
+  check_places(*file_, std::span(entries_).subspan(first), file_->size() - values_at_.back());
+}
+
+void File::open_parts(const std::string& index) {
+  const InputFile file(index);
+  if (file.size() > kMostHeaderBytes) file.fail("is too long for an index");
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(0, text.data(), text.size());
+  const Json json = Json::parse(text, nullptr, false);
+  const auto map = json.is_object() ? json.find("weight_map") : json.end();
+  if (map == json.end() || !map->is_object()) file.fail("is no index: it has no \"weight_map\"");
+  std::map<std::string, std::size_t> numbers;
+  for (const auto& [name, part] : map->items()) {
+    if (!part.is_string() || part.get<std::string>().find('/') != std::string::npos)
+      file.fail("has no file in its folder for tensor " + in_quotes(name));
+    numbers.emplace(part.get<std::string>(), 0);
+  }
+  const std::filesystem::path folder = std::filesystem::path(index).parent_path();
+  for (auto& [part, number] : numbers) {
+    number = parts_.size();
+    open((folder / part).string());
+  }
+  for (const auto& [name, part] : map->items()) {
+    const Entry* const entry = find(name);
+    if (!entry || entry->part != numbers.at(part.get<std::string>()))
+      file.fail("names tensor " + in_quotes(name) + " in " + in_quotes(part.get<std::string>()) +
+                ", which does not have it");
+  }
 }
 
 File File::of_header(const std::string& header) {
@@ -365,9 +414,16 @@ File File::of_header(const std::string& header) {
 }
 
 std::string File::parse(std::string_view header) {
-  Parser parser(entries_, metadata_);
+  const std::size_t first = entries_.size();
+  Metadata metadata;
+  Parser parser(entries_, metadata);
   if (!Json::sax_parse(header.begin(), header.end(), &parser)) return parser.problem();
-  for (std::size_t i = 0; i < entries_.size(); ++i) indices_.emplace(entries_[i].name, i);
+  metadata_.merge(metadata);
+  for (std::size_t i = first; i < entries_.size(); ++i) {
+    entries_[i].part = parts_.size();
+    if (!indices_.emplace(entries_[i].name, i).second)
+      return "tensor " + in_quotes(entries_[i].name) + " is in another part, too";
+  }
   return {};
 }
 
@@ -378,10 +434,20 @@ const File::Entry* File::find(const std::string& name) const noexcept {
 
 void File::read(const std::string& name, void* values) const {
   const Entry* const entry = find(name);
+  read(name, values, 0, entry ? entry->spec.shape.elements() : 0);
+}
+
+void File::read(const std::string& name, void* values, std::int64_t first,
+                std::int64_t count) const {
+  const Entry* const entry = find(name);
   if (!file_) throw Error("[safetensors] there is only a header, and no values to read");
   if (!entry) file_->fail("has no tensor " + in_quotes(name));
-  const std::size_t bytes = entry->spec.bytes();
-  file_->read(values_at_ + entry->begin, values, bytes);
+  const std::string& part = parts_[entry->part];
+  if (file_->name() != part) file_.emplace(part);
+  const std::size_t size = size_of(entry->spec.dtype);
+  const std::size_t bytes = static_cast<std::size_t>(count) * size;
+  file_->read(values_at_[entry->part] + entry->begin + static_cast<std::size_t>(first) * size,
+              values, bytes);
   if (entry->spec.dtype == DType::boolean) detail::make_booleans(values, bytes);
 }
 

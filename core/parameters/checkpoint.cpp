@@ -18,8 +18,9 @@ constexpr const char* kCounter = "random.counter";
 constexpr std::string_view kLoader = "loader.";
 }  // namespace
 
-void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
-                      const Device& device, RandomState random, const Resumable* loader) {
+void write_checkpoint(const std::string& file, std::span<const SavedValue> values,
+                      const Device& device, RandomState random, const Resumable* loader,
+                      const std::optional<distributed::World>& world) {
   safetensors::Metadata metadata{{kFormat, kVersion}};
   if (random == RandomState::saved) {
     metadata.emplace(kKey, std::to_string(generator().key));
@@ -32,10 +33,20 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
                          " could not be told from one that was saved without a loader");
     for (const auto& [name, text] : position) metadata.emplace(std::string(kLoader) + name, text);
   }
-  if (const auto simulation = device.runtime().simulation())
-    simulation->save(file, safetensors::check_write(file, values, metadata));
+  std::vector<safetensors::View> views;
+  const auto simulation = device.runtime().simulation();
+  for (const SavedValue& value : values) {
+    views.push_back(value);
+    if (!value.whole || !simulation) continue;
+    views.back().spec.shape = *value.whole;
+    world->communicator().count(collecting(views.back()));
+  }
+  if (simulation)
+    simulation->save(file, safetensors::check_write(file, views, metadata));
+  else if (world)
+    write_with_ranks(*world, file, values, metadata);
   else
-    safetensors::write(file, values, metadata);
+    safetensors::write(file, views, metadata);
   if (const auto recorder = device.runtime().allocator().recorder()) recorder->mark("save");
 }
 
@@ -60,6 +71,14 @@ std::string names_in(const safetensors::File& checkpoint, std::string_view wante
   for (const safetensors::File::Entry& entry : checkpoint.entries())
     if (entry.name.find('/') == std::string::npos) names.push_back(entry.name);
   return names.empty() ? "it has no parameters" : "it has " + nearest(wanted, names);
+}
+
+void read_checkpoint(const safetensors::File& checkpoint, const std::string& name, void* to,
+                     const distributed::World* shared_by) {
+  if (!shared_by) return checkpoint.read(name, to);
+  const std::int64_t all = checkpoint.find(name)->spec.shape.elements();
+  const int size = shared_by->size(), rank = shared_by->rank();
+  checkpoint.read(name, to, share_begin(all, size, rank), share_of(all, size, rank));
 }
 
 void restore_generator(const safetensors::File& checkpoint) {

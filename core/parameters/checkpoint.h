@@ -6,6 +6,7 @@
 #include "ebb/core/device/device.h"
 #include "ebb/core/files/resumable.h"
 #include "ebb/core/files/safetensors.h"
+#include "ebb/core/parameters/checkpoint_of_ranks.h"
 
 namespace ebb::detail {
 
@@ -16,10 +17,14 @@ enum class RandomState { saved, left_out };
 // share: a safetensors file of parameters and slots by full name, with format version, the calling
 // thread's random state and a loader's position as metadata. In a prediction on `device`, a twin,
 // nothing is written and values are not read: the prediction remembers the header. Throws
-// FileError.
-void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
+// FileError. All ranks of a `world` write one checkpoint, see write_with_ranks().
+void write_checkpoint(const std::string& file, std::span<const SavedValue> values,
                       const Device& device, RandomState random = RandomState::saved,
-                      const Resumable* loader = nullptr);
+                      const Resumable* loader = nullptr,
+                      const std::optional<distributed::World>& world = {});
+// Copies the value `name`, or of one that is in shares this rank's.
+void read_checkpoint(const safetensors::File& checkpoint, const std::string& name, void* to,
+                     const distributed::World* shared_by);
 
 // Opens a file, or what the prediction on `device` remembers of it, which has no values to read.
 // Throws FileError for a file that is not safetensors, and for a checkpoint of another version.

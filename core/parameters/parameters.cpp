@@ -174,7 +174,8 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
                                    .initializer = initializer,
                                    .seed = state.seed,
                                    .category = memory::Category::parameter,
-                                   .site = site});
+                                   .site = site,
+                                   .world = state.world});
   } else {
     const std::weak_ptr<State> set = state_;  // may go before the attempt ends
     detail::Attempt::note_declaration(&state, [set, parameters = state.parameters.all().size(),

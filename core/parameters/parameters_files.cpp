@@ -55,18 +55,21 @@ void Parameters::save_with(const std::string& file, const Resumable* loader, Cal
   detail::refuse_while_tracing("save", detail::entry());
   state_->require_values("save");
   detail::require_any(*this, "save");
-  std::vector<safetensors::View> views;
+  std::vector<detail::SavedValue> saved;
   std::vector<HostView> values;
   for (const auto* list : {&entries(), &states(), &slots()})
     for (const Entry& entry : *list) {
       const detail::TensorImpl& impl = *entry.tensor.impl();
       detail::require_whole(*impl.storage, "save", detail::entry());
       values.push_back(impl.storage->view(impl.offset, impl.spec.bytes()));
-      views.push_back({entry.name, impl.spec, values.back().data()});
+      saved.push_back({{entry.name, impl.spec, values.back().data()}});
+      if (state_->is_shared(entry.name))
+        saved.back().whole = state_->owner_of(entry.name)->impl()->spec.shape;
     }
   detail::write_checkpoint(
-      file, views, *state_->device,
-      prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out, loader);
+      file, saved, *state_->device,
+      prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out, loader,
+      state_->world);
 }
 
 void Parameters::load_with(const std::string& file, Resumable* loader,
@@ -112,11 +115,17 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
     for (const Entry& here : slots()) values.push_back({here.name, here.tensor.impl()->spec});
     for (const safetensors::File::Entry& there : checkpoint.entries()) {
       if (!detail::is_slot(there.name) || !there.name.starts_with(prefix_)) continue;
+      Spec spec = there.spec;
+      if (state_->is_shared(there.name)) {
+        const Tensor& owner = *state_->owner_of(there.name);
+        require_equal(there.name, {spec.dtype, owner.shape()}, spec);
+        spec.shape = state_->shape_here(there.name, owner.shape());
+      }
       if (const Tensor* here = state_->slots.find(there.name)) {
-        require_equal(there.name, here->impl()->spec, there.spec);
+        require_equal(there.name, here->impl()->spec, spec);
       } else if (belongs_here(there.name)) {
         missing.push_back({there.name, there.spec});
-        values.push_back(missing.back());
+        values.push_back({there.name, spec});
       }
     }
   }
@@ -129,7 +138,8 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
     std::byte* to = bytes.data();
     for (const SlotRequest& value : values) {
       if (checkpoint.find(value.name))
-        checkpoint.read(value.name, to);
+        detail::read_checkpoint(checkpoint, value.name, to,
+                                state_->is_shared(value.name) ? &*state_->world : nullptr);
       else
         std::fill_n(to, value.spec.bytes(), std::byte{});  // a slot that the file lacks
       to += value.spec.bytes();

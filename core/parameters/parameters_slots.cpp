@@ -27,23 +27,26 @@ void check_slot(const std::string& name, const Spec& wanted, const Tensor& slot)
                                        "or give the optimizer another name"));
 }
 
-Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device,
-                 const detail::Ref<Recorder>& graph, Seed seed, CallSite site) {
+}  // namespace
+
+Tensor Parameters::State::make_slot(const SlotRequest& request, CallSite site) const {
   const memory::Category category = detail::slot_category(request.name);
-  if (graph)
-    return graph->declare({.name = request.name,
-                           .spec = request.spec,
-                           .initializer = initializers::zeros(),
-                           .seed = seed,
-                           .category = category,
-                           .site = site});
+  if (graph) {
+    VariableDeclaration slot{.name = request.name,
+                             .spec = request.spec,
+                             .initializer = initializers::zeros(),
+                             .seed = seed,
+                             .category = category,
+                             .site = site,
+                             .world = world};
+    if (is_shared(request.name)) slot.whole = owner_of(request.name)->shape();
+    return graph->declare(slot);
+  }
   Tensor slot = detail::allocate(request.spec, *device, category, detail::tag("slot", site));
   slot.impl()->storage->make_state(site.layer);
   slot.impl()->storage->fill(0);
   return slot;
 }
-
-}  // namespace
 
 Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
                                        std::span<const SlotRequest> others, CallSite site) const {
@@ -97,7 +100,12 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     if (!detail::is_slot(request.name))
       detail::refuse("slots",
                      in_double_quotes(request.name) + " cannot name a slot: it has no '/'");
-    find(request.name, request.spec, nullptr);
+    if (state.is_shared(request.name) && request.spec.shape != state.owner_of(request.name)->shape())
+      detail::refuse("slots", "ranks can have shares of slots of their parameter's shape alone; " +
+                                  in_double_quotes(request.name) + " is " +
+                                  request.spec.to_string());
+    find(request.name, {request.spec.dtype, state.shape_here(request.name, request.spec.shape)},
+         nullptr);
   }
   if (missing.empty()) return found;
 
@@ -111,7 +119,7 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     const std::string& name = slot.request.name;
     const Tensor* parameter = state.find_value(std::string_view(name).substr(0, name.find('/')));
     site.layer = parameter ? detail::layer_of(*parameter->impl()) : layer_;
-    made.push_back({name, make_slot(slot.request, state.device, state.graph, state.seed, site)});
+    made.push_back({name, state.make_slot(slot.request, site)});
     found[slot.at] = made.back().tensor;
   }
   const std::size_t before = state.slots.all().size();
@@ -135,9 +143,15 @@ void Parameters::State::note_use(const std::shared_ptr<State>& state) {
                  .take_back = [=] { state->drop_slots_after(before); }});
 }
 
+const Tensor* Parameters::State::owner_of(std::string_view slot) const noexcept {
+  const std::size_t slash = slot.find('/');
+  const bool is_beside = slash != slot.npos && slot.find('.', slash) != slot.npos;
+  return is_beside ? parameters.find(slot.substr(0, slash)) : nullptr;
+}
+
 bool Parameters::State::is_shared(std::string_view slot) const noexcept {
   using distributed::Sharding;
-  if (!world || !parameters.find(slot.substr(0, slot.find('/')))) return false;
+  if (!world || !owner_of(slot)) return false;
   return world->sharding() >= (detail::slot_category(slot) == memory::Category::gradient
                                    ? Sharding::gradients
                                    : Sharding::optimizer_state);

@@ -43,6 +43,9 @@ struct Parameters::State {
   // Takes back all but the first parameters and states; a graph's declarations stay.
   void shrink(std::size_t parameter_count, std::size_t state_count) noexcept;
   void drop_slots_after(std::size_t count) noexcept;
+  Tensor make_slot(const SlotRequest& request, CallSite site) const;
+  // The parameter that a slot is beside, "weight/adam.first_moment"; null for a count, "adam/step".
+  const Tensor* owner_of(std::string_view slot) const noexcept;
   // Whether ranks have shares of this slot.
   bool is_shared(std::string_view slot) const noexcept;
   // Of the slot here, which is of this shape in one process.

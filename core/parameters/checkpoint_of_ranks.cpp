@@ -1,0 +1,145 @@
+#include "ebb/core/parameters/checkpoint_of_ranks.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/interned.h"
+#include "ebb/core/device/host_bytes.h"
+#include "ebb/core/device/world_state.h"
+
+namespace ebb::detail {
+
+namespace {
+
+using safetensors::View;
+
+// Does this rank's part of the work. Throws on all ranks where that throws on one.
+void together(WorldState& world, const std::string& file, const std::function<void()>& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (const std::exception&) {
+    error = std::current_exception();
+  }
+  const std::vector<std::int64_t> done = world.exchange("save", error ? 0 : 1);
+  if (error) std::rethrow_exception(error);
+  const auto failed = std::ranges::find(done, 0) - done.begin();
+  if (failed < world.size())
+    refuse<FileError>("save",
+                      "rank " + std::to_string(failed) + " cannot write its part of " + file);
+}
+
+void require(const Status& status) {
+  if (!status.ok()) refuse("save", status.problem);
+}
+
+// Makes a value whole on all ranks.
+HostBytes collect(WorldState& world, const SavedValue& value, View& whole) {
+  HostBytes bytes(whole.spec.bytes(), "save", "a tensor of which the ranks have shares");
+  whole.values = bytes.data();
+  const std::int64_t first = share_begin(whole.spec.shape.elements(), world.size(), world.rank());
+  std::memcpy(bytes.data() + static_cast<std::size_t>(first) * size_of(whole.spec.dtype),
+              value.values, value.spec.bytes());
+  if (world.size() == 1) return bytes;
+  require(world.begin(collecting(whole)));
+  require(world.finish(bytes.data()));
+  return bytes;
+}
+
+void remove_file(const std::filesystem::path& file) noexcept {
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+}
+
+// Files of the checkpoint that is there now.
+std::vector<std::string> files_of(const std::string& checkpoint) {
+  try {
+    return safetensors::File(checkpoint).parts();
+  } catch (const FileError&) {
+    return {};  // there is none
+  }
+}
+
+void write_parts(WorldState& world, const std::string& file, std::span<const SavedValue> values,
+                 const safetensors::Metadata& metadata) {
+  const std::filesystem::path path = file;
+  const std::int64_t number = world.exchange("save", std::random_device()())[0];
+  const auto part = [&](std::size_t rank) {
+    char text[48];
+    std::snprintf(text, sizeof text, "-%08x-%05zu-of-%05d", static_cast<unsigned>(number), rank + 1,
+                  world.size());
+    return path.stem().string() + text + path.extension().string();
+  };
+  const std::size_t rank = static_cast<std::size_t>(world.rank());
+  // Each tensor goes to the rank with the fewest bytes so far.
+  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(world.size()));
+  std::map<std::string, std::string> parts;
+  std::vector<View> mine;
+  std::vector<HostBytes> collected;
+  try {
+    for (const SavedValue& value : values) {
+      const auto least = std::ranges::min_element(bytes);
+      const auto writer = static_cast<std::size_t>(least - bytes.begin());
+      View whole = value;
+      if (value.whole) whole.spec.shape = *value.whole;
+      *least += whole.spec.bytes();
+      parts.emplace(value.name, part(writer));
+      HostBytes held = value.whole ? collect(world, value, whole) : HostBytes();
+      if (writer != rank) continue;
+      collected.push_back(std::move(held));
+      mine.push_back(whole);
+    }
+  } catch (const std::exception& error) {
+    world.fail(error.what());
+    throw;
+  }
+  const std::filesystem::path own = path.parent_path() / part(rank);
+  try {
+    together(world, file, [&] {
+      safetensors::write(own.string(), mine, rank == 0 ? metadata : safetensors::Metadata());
+    });
+    together(world, file, [&] {
+      if (rank > 0) return;
+      const std::vector<std::string> old = files_of(file);
+      std::uint64_t all = 0;
+      for (const std::uint64_t of_rank : bytes) all += of_rank;
+      safetensors::write_index(file, parts, all);
+      for (const std::string& name : old) remove_file(name);
+    });
+  } catch (const std::exception&) {
+    remove_file(own);
+    throw;
+  }
+}
+
+}  // namespace
+
+Collective collecting(const View& value) {
+  Collective collective;
+  collective.kind = Collective::gather_shares;
+  collective.spec = value.spec;
+  collective.name = interned('\'' + value.name + '\'');
+  collective.where = interned(at(entry()));
+  collective.from = collective.to = const_cast<void*>(value.values);
+  return collective;
+}
+
+void write_with_ranks(const distributed::World& world, const std::string& file,
+                      std::span<const SavedValue> values, const safetensors::Metadata& metadata) {
+  const bool has_shares =
+      std::ranges::any_of(values, [](const SavedValue& value) { return value.whole.has_value(); });
+  if (has_shares) return write_parts(world.state(), file, values, metadata);
+  together(world.state(), file, [&] {
+    if (world.rank() == 0)
+      safetensors::write(file, std::vector<View>(values.begin(), values.end()), metadata);
+  });
+}
+
+}  // namespace ebb::detail
