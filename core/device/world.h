@@ -15,8 +15,8 @@ class WorldState;
 
 namespace distributed {
 
-// What each rank keeps only its share of: 1 / size of every tensor's elements, of the optimizer's
-// state, of gradients too, of parameters too (stages 1 to 3 of ZeRO; Rajbhandari et al., SC 2020).
+// Of what each rank keeps 1 / size of the elements: the optimizer's state, gradients too,
+// parameters too (stages 1 to 3 of ZeRO; Rajbhandari et al., SC 2020).
 enum class Sharding : std::uint8_t { none, optimizer_state, gradients, parameters };
 
 struct WorldOptions {
@@ -24,8 +24,8 @@ struct WorldOptions {
   // process that accumulates the ranks' micro-batches in this order. Takes a buffer more. Otherwise
   // the order is one that sends little, and results agree within rounding.
   bool ordered = false;
-  // For Parameters and optimizers that both have the world. Losses and parameters are those of a
-  // world without it, bit for bit if ordered; `gradients` sends less than `optimizer_state`.
+  // Optimizers and their Parameters both have the world then. Losses are those of a world without
+  // it, bit for bit if ordered; `gradients` sends less than `optimizer_state`.
   Sharding sharding = Sharding::none;
 };
 

@@ -4,6 +4,7 @@
 
 #include "ebb/allocator/category.h"
 #include "ebb/core/base/shape.h"
+#include "ebb/core/device/world.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb {

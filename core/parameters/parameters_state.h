@@ -48,7 +48,7 @@ struct Parameters::State {
   const Tensor* owner_of(std::string_view slot) const noexcept;
   // Whether ranks have shares of this slot.
   bool is_shared(std::string_view slot) const noexcept;
-  // Of the slot here, which is of this shape in one process.
+  // The shape here of a slot that has this shape in one process.
   Shape shape_here(std::string_view slot, const Shape& whole) const noexcept;
   // While compile() traces: what the function does depends on this set's slots, and on which of its
   // parameters are frozen.

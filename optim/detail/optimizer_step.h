@@ -104,11 +104,11 @@ class OptimizerStep : NoCopy {
  private:
   // Clips gradients for a rule that is not fused.
   Tensors clipped(const Tensors& gradients);
-  // Of clip_scale, for gradients of the whole step or one of them.
+  // Applies clip_scale to the gradients of the whole step, or to one of them.
   Tensor scale_of(const Gate& gate, double limit, std::span<const Tensor> gradients);
   // Without history: an update in place of a leaf is not recorded.
   Tensor parameter(std::size_t i) const;
-  // What of a parameter, and of its gradient, this rank updates.
+  // The part of a parameter, and of its gradient, that this rank updates.
   Tensor own(std::size_t i) const;
   Tensor own(const Tensor& gradient) const;
   std::span<const Tensor> slots_of(std::size_t i) const noexcept {
