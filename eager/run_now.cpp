@@ -63,6 +63,31 @@ void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
   }
 }
 
+// The inputs of a kernel, each whole where ranks have shares of it.
+class WholeInputs {
+ public:
+  WholeInputs(const OpDef& op, Inputs given, CallSite site) : inputs_(given) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const TensorImpl& impl = *given[i].tensor->impl();
+      if (!impl.storage || !impl.storage->in_shares() || op.shape_only.has(i)) continue;
+      if (op.updates.has(i)) refuse(op.name, updates_shares(), site);
+      if (wholes_.empty()) {
+        wholes_.reserve(given.size());
+        changed_.assign(given.begin(), given.end());
+        inputs_ = changed_;
+      }
+      wholes_.push_back(make_concrete(impl.spec, impl.storage->in_shares()->whole(), impl.offset));
+      changed_[i] = Input(wholes_.back());
+    }
+  }
+  Inputs inputs() const noexcept { return inputs_; }
+
+ private:
+  Inputs inputs_;
+  std::vector<Tensor> wholes_;
+  std::vector<Input> changed_;
+};
+
 // The outputs that are left out: nobody reads them, or only a gradient that nobody asks for.
 IndexSet unwanted_outputs(const OpDef& op, std::size_t outputs, const IndexSet& unwanted,
                           const IndexSet& wants) {
@@ -294,8 +319,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   else if (op.moves)
     results.push_back(run_move(*inputs[0].tensor, *given, detail::tag(op.name, site)));
   else
-    run_kernel({op, inputs, site, device, wants, temporaries, mode.category}, query, out, unwanted,
-               results);
+    run_kernel({op, WholeInputs(op, inputs, site).inputs(), site, device, wants, temporaries,
+                mode.category},
+               query, out, unwanted, results);
 
   if (!wants.empty()) record_on_tape(op, inputs, attributes, site, wants, results);
   if (op.moves && !wants.empty()) results[0].impl()->node->make_extra().device = device;

@@ -5,8 +5,10 @@
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
+#include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/parameters/shared_parameter.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/trace.h"
 
@@ -142,7 +144,8 @@ Tensor GraphState::draw(CallSite site) {
 Tensor GraphState::capture(const Tensor& concrete, const char* what, CallSite site) {
   const Extending extending(*this, what, site);
   const Node::Source source = captured_source(concrete, what, site);
-  return detail::make_symbolic(concrete.impl()->spec, Ref<Recorder>(this), source.producer, 0);
+  return detail::make_symbolic(source.producer->outputs[0], Ref<Recorder>(this), source.producer,
+                               0);
 }
 
 Tensor GraphState::constant(const Tensor& concrete, const char* what, CallSite site) {
@@ -161,6 +164,7 @@ Node::Source GraphState::captured_source(const Tensor& tensor, const char* what,
                " with a history would freeze if this graph captured it; detach() it, or compute it "
                "inside the graph",
            site);
+  if (impl.storage->in_shares()) return captured_shares(tensor, what, site);
   const auto found = captured_.find(&impl);
   Node* known = found == captured_.end() ? nullptr : found->second;
   if (!known) {
@@ -173,6 +177,28 @@ Node::Source GraphState::captured_source(const Tensor& tensor, const char* what,
     const auto [first, is_first] = captured_storage_.emplace(impl.storage.get(), known);
     if (!is_first) known->root = first->second;
     captured_.emplace(&impl, known);
+  }
+  Node::Source source{Ref<Node>(known), 0, 0};
+  source.version = detail::newest_version(detail::root_of(source));
+  return source;
+}
+
+// A view of the share, which a program gathers.
+Node::Source GraphState::captured_shares(const Tensor& tensor, const char* what, CallSite site) {
+  const TensorImpl& impl = *tensor.impl();
+  const auto& shares = static_cast<const detail::SharedParameter&>(*impl.storage->in_shares());
+  if (!(impl.spec == shares.spec()))
+    refuse(what, "a part of a parameter of which ranks have shares cannot be captured", site);
+  Node*& known = captured_shares_[impl.storage.get()];
+  if (!known) {
+    const Node::Source share = captured_source(shares.share_tensor(), what, site);
+    Ref<Node> node = new_node(whole_op, shares.attributes(), site.in(impl.storage->layer()));
+    node->outputs.push_back(impl.spec);
+    node->inputs.push_back(share);
+    node->root = detail::root_of(share).node;
+    node->make_extra().tensor = tensor;  // so that nothing else is at its address
+    known = node.get();
+    nodes_.push_back(std::move(node));
   }
   Node::Source source{Ref<Node>(known), 0, 0};
   source.version = detail::newest_version(detail::root_of(source));

@@ -88,6 +88,7 @@ class GraphState final : public Recorder {
   Tensor add_input(const OpDef& op, const Spec& spec, std::string_view name,
                    const Attributes& attributes, CallSite site);
   Node::Source captured_source(const Tensor& tensor, const char* what, CallSite site);
+  Node::Source captured_shares(const Tensor& tensor, const char* what, CallSite site);
   static void add_update(const detail::Root& root, Node& node);
   detail::Ref<Node> new_node(const OpDef& op, const Attributes& attributes, CallSite site) const;
 
@@ -95,6 +96,7 @@ class GraphState final : public Recorder {
   std::unordered_map<std::string, Node*> placeholders_;      // by name
   std::unordered_map<const void*, Node*> captured_;          // by TensorImpl, which the node pins
   std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
+  std::unordered_map<const void*, Node*> captured_shares_;   // parameters, by storage
   std::deque<VariableDeclaration> variables_;
   std::int64_t random_state_ = -1;
   detail::Ref<Node> random_state_node_;

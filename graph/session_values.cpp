@@ -5,6 +5,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/parameters/checkpoint.h"
+#include "ebb/core/parameters/shared_parameter.h"
 #include "ebb/core/random/random.h"
 #include "ebb/graph/session_impl.h"
 
@@ -35,7 +36,8 @@ void Session::Impl::OpenVariables::provide(std::span<const std::uint32_t> indice
   added_.back() = variables.allocate(indices);
 }
 
-std::size_t Session::Impl::variable_index(const Tensor& variable, const char* what) const {
+std::size_t Session::Impl::variable_index(const Tensor& tensor, const char* what) const {
+  const Tensor variable = graph.state().owns(tensor) ? detail::stored(tensor) : tensor;
   if (!graph.state().owns(variable) || variable.impl()->node->op != &variable_op)
     detail::refuse(what, "takes a variable of this session's graph, not " + variable.to_string());
   return static_cast<std::size_t>(
@@ -223,7 +225,8 @@ void Session::load_torch(const Parameters& parameters, const std::string& file,
   const Impl::OpenVariables open(impl_, site);
   detail::read_torch(parameters, file, rules, open->device.is_simulated(),
                      [&](const Tensor& parameter, const std::byte* values) {
-                       open->variables.write(open->variable_index(parameter, "load_torch"), values);
+                       open->variables.write(open->variable_index(parameter, "load_torch"),
+                                             detail::own_values(parameter, values));
                      });
 }
 

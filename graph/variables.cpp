@@ -184,7 +184,11 @@ void SessionVariables::draw_initial(std::size_t index) {
   if (is_random_state(index)) return;
   const VariableDeclaration& variable = declaration(index);
   runtime_.write(stream_, data(index), variable.spec.bytes(), [&](void* values) {
-    draw_initial_values(variable.initializer, variable.seed, variable.name, variable.spec, values);
+    const auto& [name, spec, initializer, seed, category, site, world, whole] = variable;
+    if (whole && category == Category::parameter)
+      draw_initial_share(initializer, seed, name, {spec.dtype, *whole}, *world, values);
+    else
+      draw_initial_values(initializer, seed, name, spec, values);
   });
   is_set(index);
 }

@@ -16,7 +16,7 @@ struct Collective {
     all_gather,      // x [n, ..] to [size n, ..], the ranks' x one behind the other
     reduce_scatter,  // x [size n, ..] to [n, ..], this rank's part of the sum
     broadcast,       // x to the root's
-    gather_shares,   // x, in which each rank's share_of() is right, to all of it
+    gather_shares,   // each rank's share_of() y, in its place in y or from x, to all of y
   };
   // Combines `count` elements: from[k * count + i] of each rank k, in this order, to to[i]. What
   // `to` holds before is the first term if `adds`; parts are weighted by their rank's rows then, as
@@ -75,6 +75,7 @@ struct CollectiveAttributes {
   ReduceOp op = ReduceOp::sum;
   std::int32_t root = 0;
   std::int32_t adds = 0;  // see Collective
+  Shape whole = {};       // of what shares are gathered from another tensor to
 };
 
 namespace detail {

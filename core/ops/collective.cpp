@@ -93,6 +93,16 @@ void infer_total_in_order(Inference& inference) {
   detail::require_scalar(inference, 2, DType::i64, "`rows`");
 }
 
+void infer_whole(Inference& inference) {
+  const auto& a = inference.attribute<CollectiveAttributes>();
+  const Spec& share = inference.inputs[0];
+  inference.require(share.shape.rank() == 1 &&
+                        share.shape.dim(0) ==
+                            detail::share_of(a.whole.elements(), a.world->size(), a.world->rank()),
+                    "takes this rank's share");
+  inference.output(share.dtype, a.whole);
+}
+
 constexpr DeviceKernel kCollective = {
     .run = cpu::collective, .memory = cpu::collective_memory, .simulated = cpu::count_collective};
 
@@ -265,6 +275,11 @@ constinit const OpDef begin_gather_op =
     in_place("all_gather", detail::output_like_first, kBegin, cuda::total_alone);
 constinit const OpDef end_gather_op =
     in_place("all_gather", detail::output_like_first, {.run = cpu::end_total}, cuda::total_alone);
+
+constinit const OpDef gather_share_op = over_ranks("all_gather", infer_whole, nullptr);
+constinit const OpDef whole_op{.name = "all_gather",
+                               .infer = infer_whole,
+                               .view = [](const MemoryQuery&) { return std::size_t{0}; }};
 
 constinit const OpDef rows_in_use_op{
     .name = "rows_in_use",

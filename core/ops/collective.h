@@ -55,8 +55,10 @@ Tensor rows_in_use(const Tensor& after, const distributed::World& world);
 
 }  // namespace detail
 
+// gather_share_op: of a rank's share the whole tensor, CollectiveAttributes::whole. whole_op: the
+// same in a graph, as a view of the share that a program gathers where it is used.
 extern const OpDef all_reduce_op, all_reduce_max_op, all_gather_op, reduce_scatter_op, broadcast_op,
     broadcast_backward_op, begin_total_op, end_total_op, total_in_order_op, begin_gather_op,
-    end_gather_op, rows_in_use_op;
+    end_gather_op, gather_share_op, whole_op, rows_in_use_op;
 
 }  // namespace ebb

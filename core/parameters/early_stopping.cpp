@@ -14,7 +14,8 @@ constexpr const char* kWhat = "EarlyStopping";
 template <class Function>
 void for_values(const Parameters& parameters, const Function& function) {
   for (const auto* list : {&parameters.entries(), &parameters.states()})
-    for (const Parameters::Entry& entry : *list) function(entry.name, *entry.tensor.impl());
+    for (const Parameters::Entry& entry : *list)
+      function(entry.name, *detail::stored(entry.tensor).impl());
 }
 }  // namespace
 

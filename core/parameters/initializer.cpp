@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "ebb/core/device/host_bytes.h"
+#include "ebb/core/kernels/collective.h"
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/kernels/random.h"
@@ -191,6 +193,18 @@ void draw_initial_values(const Initializer& initializer, Seed seed, std::string_
     else if (spec.bytes() > 0)  // the others start at zero
       std::memset(values, 0, spec.bytes());
   });
+}
+
+void draw_initial_share(const Initializer& initializer, Seed seed, std::string_view name,
+                        const Spec& whole, const distributed::World& world, void* values) {
+  HostBytes all(whole.bytes(), "parameters", "initial values, of which a rank keeps its share");
+  draw_initial_values(initializer, seed, name, whole, all.data());
+  const std::size_t element = size_of(whole.dtype);
+  const std::int64_t count = whole.shape.elements();
+  const auto first =
+      static_cast<std::size_t>(share_begin(count, world.size(), world.rank())) * element;
+  const auto own = static_cast<std::size_t>(share_of(count, world.size(), world.rank())) * element;
+  if (own > 0) std::memcpy(values, all.data() + first, own);
 }
 
 }  // namespace detail

@@ -75,6 +75,9 @@ namespace detail {
 // Writes spec.bytes() of initial values (floating, or zeros of any dtype) to `values`.
 void draw_initial_values(const Initializer& initializer, Seed seed, std::string_view name,
                          const Spec& spec, void* values);
+// Likewise of this rank's share of the values.
+void draw_initial_share(const Initializer& initializer, Seed seed, std::string_view name,
+                        const Spec& whole, const distributed::World& world, void* values);
 }  // namespace detail
 
 }  // namespace ebb

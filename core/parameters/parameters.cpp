@@ -6,6 +6,7 @@
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
+#include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/declaring.h"
 #include "ebb/core/parameters/parameters_state.h"
@@ -167,27 +168,42 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
   if (initializer.kind == Initializer::orthogonal && spec.shape.rank() < 2)
     detail::refuse<ShapeError>("parameters", in_double_quotes(full) + " is " + spec.to_string() +
                                                  ": orthogonal values need two axes or more");
+  const bool is_shared = trained && state.shares_parameters();
+  const Spec here = {spec.dtype, is_shared ? state.share_shape(spec.shape) : spec.shape};
   Tensor tensor;
   if (state.graph) {
     tensor = state.graph->declare({.name = full,
-                                   .spec = spec,
+                                   .spec = here,
                                    .initializer = initializer,
                                    .seed = state.seed,
                                    .category = memory::Category::parameter,
                                    .site = site,
-                                   .world = state.world});
+                                   .world = state.world,
+                                   .whole = is_shared ? std::optional(spec.shape) : std::nullopt});
+    if (is_shared)
+      tensor = apply_one(whole_op, {tensor}, detail::gathers(*state.world, full, spec.shape), site);
   } else {
     const std::weak_ptr<State> set = state_;  // may go before the attempt ends
     detail::Attempt::note_declaration(&state, [set, parameters = state.parameters.all().size(),
                                                states = state.states.all().size()] {
       if (const auto still = set.lock()) still->shrink(parameters, states);
     });
-    tensor = detail::allocate(spec, *state.device, memory::Category::parameter,
+    tensor = detail::allocate(here, *state.device, memory::Category::parameter,
                               detail::tag(trained ? "parameter" : "state", site));
     tensor.impl()->storage->make_state(site.layer);
-    tensor.impl()->storage->write(0, spec.bytes(), [&](void* values) {
-      detail::draw_initial_values(initializer, state.seed, full, spec, values);
+    tensor.impl()->storage->write(0, here.bytes(), [&](void* values) {
+      if (is_shared)
+        detail::draw_initial_share(initializer, state.seed, full, spec, *state.world, values);
+      else
+        detail::draw_initial_values(initializer, state.seed, full, spec, values);
     });
+    if (is_shared) {
+      auto shares = std::make_unique<detail::SharedParameter>(*state.world, full, spec, tensor,
+                                                              state.whole_now);
+      tensor = detail::make_concrete(
+          spec, detail::make_ref<detail::Storage>(*state.device, std::move(shares)));
+      tensor.impl()->storage->make_state(site.layer);
+    }
     if (trained) tensor = detail::make_leaf(tensor);
   }
   (trained ? state.parameters : state.states).add({{full, tensor}});
@@ -289,7 +305,13 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
       detail::refuse<ShapeError>(
           "copy_from", in_double_quotes(here.name) + " is " + here.tensor.impl()->spec.to_string() +
                            " here, but " + there.impl()->spec.to_string() + " in the others");
-    copies.emplace_back(here.tensor.detach(), there.detach());
+    const auto in_shares = [](const Tensor& tensor) {
+      return tensor.impl()->storage->in_shares() != nullptr;
+    };
+    if (in_shares(here.tensor) && in_shares(there))
+      copies.emplace_back(detail::stored(here.tensor), detail::stored(there));
+    else
+      copies.emplace_back(here.tensor.detach(), there.detach());
   });
   detail::LaunchRow row;  // all or none
   for (const auto& [here, there] : copies) assign(here, there);

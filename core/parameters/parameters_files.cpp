@@ -59,12 +59,12 @@ void Parameters::save_with(const std::string& file, const Resumable* loader, Cal
   std::vector<HostView> values;
   for (const auto* list : {&entries(), &states(), &slots()})
     for (const Entry& entry : *list) {
-      const detail::TensorImpl& impl = *entry.tensor.impl();
+      const Tensor here = detail::stored(entry.tensor);
+      const detail::TensorImpl& impl = *here.impl();
       detail::require_whole(*impl.storage, "save", detail::entry());
       values.push_back(impl.storage->view(impl.offset, impl.spec.bytes()));
       saved.push_back({{entry.name, impl.spec, values.back().data()}});
-      if (state_->is_shared(entry.name))
-        saved.back().whole = state_->owner_of(entry.name)->impl()->spec.shape;
+      if (state_->is_shared(entry.name)) saved.back().whole = state_->whole_of(entry.name).shape();
     }
   detail::write_checkpoint(
       file, saved, *state_->device,
@@ -109,7 +109,7 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
             "load", file + " has no parameter " + in_double_quotes(here.name) + ", which is " +
                         spec.to_string() + " here; " + detail::names_in(checkpoint, here.name));
       require_equal(here.name, spec, there->spec);
-      values.push_back({here.name, spec});
+      values.push_back({here.name, {spec.dtype, state_->shape_here(here.name, spec.shape)}});
     }
   if (options.slots) {
     for (const Entry& here : slots()) values.push_back({here.name, here.tensor.impl()->spec});
@@ -117,7 +117,7 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
       if (!detail::is_slot(there.name) || !there.name.starts_with(prefix_)) continue;
       Spec spec = there.spec;
       if (state_->is_shared(there.name)) {
-        const Tensor& owner = *state_->owner_of(there.name);
+        const Tensor& owner = state_->whole_of(there.name);
         require_equal(there.name, {spec.dtype, owner.shape()}, spec);
         spec.shape = state_->shape_here(there.name, owner.shape());
       }
@@ -150,7 +150,7 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
   for (const SlotRequest& value : values) {
     const Tensor* tensor = state_->find_value(value.name);
     if (!tensor) tensor = state_->slots.find(value.name);
-    detail::write_state(*tensor->impl(),
+    detail::write_state(*detail::stored(*tensor).impl(),
                         state_->device->is_simulated() ? nullptr : bytes.data() + at);
     at += value.spec.bytes();
   }

@@ -100,7 +100,8 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     if (!detail::is_slot(request.name))
       detail::refuse("slots",
                      in_double_quotes(request.name) + " cannot name a slot: it has no '/'");
-    if (state.is_shared(request.name) && request.spec.shape != state.owner_of(request.name)->shape())
+    if (state.is_shared(request.name) &&
+        request.spec.shape != state.owner_of(request.name)->shape())
       detail::refuse("slots", "ranks can have shares of slots of their parameter's shape alone; " +
                                   in_double_quotes(request.name) + " is " +
                                   request.spec.to_string());
@@ -151,6 +152,7 @@ const Tensor* Parameters::State::owner_of(std::string_view slot) const noexcept 
 
 bool Parameters::State::is_shared(std::string_view slot) const noexcept {
   using distributed::Sharding;
+  if (shares_parameters() && parameters.find(slot)) return true;
   if (!world || !owner_of(slot)) return false;
   return world->sharding() >= (detail::slot_category(slot) == memory::Category::gradient
                                    ? Sharding::gradients
@@ -158,7 +160,10 @@ bool Parameters::State::is_shared(std::string_view slot) const noexcept {
 }
 
 Shape Parameters::State::shape_here(std::string_view slot, const Shape& whole) const noexcept {
-  if (!is_shared(slot)) return whole;
+  return is_shared(slot) ? share_shape(whole) : whole;
+}
+
+Shape Parameters::State::share_shape(const Shape& whole) const noexcept {
   return {detail::share_of(whole.elements(), world->size(), world->rank())};
 }
 

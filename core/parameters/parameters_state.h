@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/core/parameters/shared_parameter.h"
 
 namespace ebb {
 
@@ -31,6 +32,7 @@ struct Parameters::State {
   DType dtype = DType::f32;
   std::string root;  // the prefix of the whole set
   std::optional<distributed::World> world;
+  std::shared_ptr<detail::WholeNow> whole_now = std::make_shared<detail::WholeNow>();
   bool has_substitutes = false;  // made by with(): the parameters are the caller's tensors
   detail::NamedTensors parameters;
   detail::NamedTensors states;
@@ -46,10 +48,19 @@ struct Parameters::State {
   Tensor make_slot(const SlotRequest& request, CallSite site) const;
   // The parameter that a slot is beside, "weight/adam.first_moment"; null for a count, "adam/step".
   const Tensor* owner_of(std::string_view slot) const noexcept;
-  // Whether ranks have shares of this slot.
-  bool is_shared(std::string_view slot) const noexcept;
-  // The shape here of a slot that has this shape in one process.
-  Shape shape_here(std::string_view slot, const Shape& whole) const noexcept;
+  // The parameter of what ranks have shares of.
+  const Tensor& whole_of(std::string_view name) const noexcept {
+    const Tensor* const owner = owner_of(name);
+    return owner ? *owner : *parameters.find(name);
+  }
+  // Whether ranks have shares of this slot, or of this parameter.
+  bool is_shared(std::string_view name) const noexcept;
+  // The shape here of what has this shape in one process.
+  Shape shape_here(std::string_view name, const Shape& whole) const noexcept;
+  Shape share_shape(const Shape& whole) const noexcept;
+  bool shares_parameters() const noexcept {
+    return world && world->sharding() == distributed::Sharding::parameters;
+  }
   // While compile() traces: what the function does depends on this set's slots, and on which of its
   // parameters are frozen.
   static void note_use(const std::shared_ptr<State>& state);

@@ -429,7 +429,8 @@ void load_torch(const Parameters& parameters, const std::string& file,
                    "the parameters of a graph have no values: session.load_torch() takes them");
   detail::read_torch(parameters, file, rules, parameters.device().is_simulated(),
                      [](const Tensor& parameter, const std::byte* values) {
-                       detail::write_state(*parameter.impl(), values);
+                       detail::write_state(*detail::stored(parameter).impl(),
+                                           detail::own_values(parameter, values));
                      });
 }
 

@@ -29,6 +29,10 @@ std::string overlaps_target() {
          "it is read; copy() it first";
 }
 
+std::string updates_shares() {
+  return "ranks have shares of this parameter, which only an optimizer updates";
+}
+
 std::string updated_through_another_view(const Spec& spec) {
   return "an input, a " + spec.to_string() +
          ", has been updated in place through another view of its memory, so that its history does "

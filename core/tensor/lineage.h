@@ -78,6 +78,9 @@ inline bool overlap_in_part(std::size_t offset, std::size_t bytes, std::size_t o
 }
 std::string overlaps_target();
 
+// The error text for an update of a parameter of which ranks have shares.
+std::string updates_shares();
+
 // The error text for an update through another view.
 std::string updated_through_another_view(const Spec& spec);
 

@@ -94,13 +94,13 @@ void Storage::poison() const noexcept {
 
 void Storage::keep() noexcept {
   const Lock lock(*this);
-  if (keepers_++ == 0 && block_->category() == Category::temporary)
+  if (keepers_++ == 0 && !in_shares_ && block_->category() == Category::temporary)
     set_category(Category::activation);
 }
 
 void Storage::unkeep() noexcept {
   const Lock lock(*this);
-  if (--keepers_ == 0 && block_->category() == Category::activation)
+  if (--keepers_ == 0 && !in_shares_ && block_->category() == Category::activation)
     set_category(Category::temporary);
 }
 

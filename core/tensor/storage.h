@@ -31,8 +31,23 @@ class Storage final : public Counted {
   // Borrows memory on this device, which stays as long as `owner`. It is in no allocator's figures.
   Storage(Device device, std::byte* data, std::size_t bytes, bool is_read_only,
           std::shared_ptr<void> owner);
+  // Memory of which ranks have shares, and which is whole only while it is used.
+  class InShares {
+   public:
+    virtual ~InShares() = default;
+    virtual std::size_t bytes() const noexcept = 0;  // of the whole
+    // Where it is whole now. Throws what gathering does.
+    virtual const Ref<Storage>& whole() = 0;
+    virtual const Ref<Storage>& share() const noexcept = 0;  // this rank's
+  };
+  Storage(Device device, std::unique_ptr<InShares> in_shares)
+      : device_(std::move(device)),
+        block_(nullptr),
+        in_shares_(std::move(in_shares)),
+        last_user_(nullptr) {}
   ~Storage() {
     mend();
+    if (in_shares_) return;
     if (is_borrowed_) {
       give_back();
       return;
@@ -45,12 +60,18 @@ class Storage final : public Counted {
   // Whether one handle is all that refers to this memory. A lender always does, too.
   bool unique() const noexcept { return !is_borrowed_ && Counted::unique(); }
   bool is_read_only() const noexcept { return is_read_only_; }
-  // On the device; the host reads and writes through the functions below.
-  std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
-  std::size_t bytes() const noexcept { return block_->requested_bytes(); }
+  // Null for memory that is always there.
+  InShares* in_shares() const noexcept { return in_shares_.get(); }
+  // On the device; the host reads and writes through the functions below. Throws where in_shares().
+  std::byte* data() const {
+    return in_shares_ ? in_shares_->whole()->data() : static_cast<std::byte*>(block_->data());
+  }
+  std::size_t bytes() const noexcept {
+    return in_shares_ ? in_shares_->bytes() : block_->requested_bytes();
+  }
   memory::Category category() const noexcept {
     const Lock lock(*this);
-    return block_->category();
+    return in_shares_ ? memory::Category::parameter : block_->category();
   }
   void recategorise(memory::Category category) const noexcept {
     const Lock lock(*this);
@@ -102,14 +123,18 @@ class Storage final : public Counted {
     if (torn_by() && torn_by_.exchange(nullptr, std::memory_order_relaxed))
       torn_.fetch_sub(1, std::memory_order_relaxed);
   }
-  const char* torn_by() const noexcept { return torn_by_.load(std::memory_order_relaxed); }
+  const char* torn_by() const noexcept {
+    return in_shares_ ? in_shares_->share()->torn_by() : torn_by_.load(std::memory_order_relaxed);
+  }
   // Number of tears so far, of any memory. If unchanged, there is no need to check again.
   static std::uint64_t tears() noexcept { return tears_.load(std::memory_order_relaxed); }
   // Whether any memory is torn now.
   static bool any_torn() noexcept { return torn_.load(std::memory_order_relaxed) != 0; }
 
   // Counts updates in place, so that a backward pass notices when what it kept has changed.
-  std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  std::uint32_t version() const noexcept {
+    return in_shares_ ? in_shares_->share()->version() : version_.load(std::memory_order_relaxed);
+  }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
   // State is memory that Parameters hold from step to step. Updates of it, through whatever view,
@@ -170,7 +195,7 @@ class Storage final : public Counted {
     return work(runtime, stream);
   }
   void set_category(memory::Category category) const noexcept {
-    device_.runtime().allocator().recategorise(block_, category);
+    if (!in_shares_) device_.runtime().allocator().recategorise(block_, category);
   }
 
   void wait_for_last_user(Stream* stream) const;
@@ -183,6 +208,7 @@ class Storage final : public Counted {
 
   const Device device_;
   memory::Block* const block_;
+  const std::unique_ptr<InShares> in_shares_;
   const std::uint64_t serial_ = next_serial();
   std::atomic<std::uint32_t> version_{0};
   bool is_state_ = false;

@@ -60,6 +60,7 @@ struct DraftMemory {
 struct DraftValue {
   Index memory = kNone;  // kNone: nobody wants it
   std::size_t offset = 0;
+  const Node* whole = nullptr;  // resolve: whole_op, whose result this is; memory holds the share
 };
 
 // An input or output of a step.

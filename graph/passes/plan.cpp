@@ -57,11 +57,14 @@ std::uint64_t sent_bytes_of(const Draft& draft) {
   for (const DraftStep& step : draft.steps) {
     const DeviceKernel& kernel = kernel_of(*step.node->op, *draft.runtime, step.node->site);
     if (!step.node->op->communicates || !kernel.simulated) continue;
-    std::vector<Buffer> inputs;
+    std::vector<Buffer> inputs, outputs;
     for (const DraftOperand& input : draft.inputs_of(step))
       inputs.push_back({nullptr, draft.specs[input.spec]});
+    for (const DraftOperand& output : draft.outputs_of(step))
+      outputs.push_back({nullptr, draft.specs[output.spec]});
     KernelContext context;
     context.inputs = inputs;
+    context.outputs = outputs;
     context.attributes = &step.node->attributes;
     static_cast<void>(kernel.simulated(context));
   }

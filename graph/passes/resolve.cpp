@@ -1,4 +1,7 @@
+#include <map>
+
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/passes.h"
@@ -43,6 +46,7 @@ class Resolver {
       capture(node, value);
     } else if (node.op->view || item.is_input) {
       value = draft_.values[draft_.output_of(node.inputs[0])];
+      if (node.op == &whole_op) value.whole = &node;
       if (node.op->view) value.offset += node.op->view(query_of(item));
     } else if (item.same_as != kNone) {
       for (Index k = 0; k < node.outputs.size(); ++k) {
@@ -89,21 +93,55 @@ class Resolver {
             &draft_.runtime->profile()};
   }
 
+  // The whole of what the ranks have shares of: by a step that gathers it, for all readers until
+  // one reads a parameter of another layer.
+  DraftValue gathered(const DraftValue& value, std::uint32_t version) {
+    const Node& whole = *value.whole;
+    if (whole.site.layer != layer_) gathered_.clear();
+    layer_ = whole.site.layer;
+    const auto [found, is_new] = gathered_.try_emplace({value.memory, version});
+    if (!is_new) return {found->second, value.offset};
+    const auto id = static_cast<Index>(draft_.steps.size());
+    const auto spec = static_cast<Index>(draft_.specs.size());
+    draft_.specs.push_back(whole.outputs[0]);
+    found->second = new_memory({.category = memory::Category::parameter,
+                                .bytes = draft_.specs[spec].bytes(),
+                                .producer = id});
+    Ref<Node> node = make_ref<Node>(gather_share_op, whole.attributes, whole.site,
+                                    draft_.graph->nodes().size() + draft_.made.size());
+    draft_.steps.push_back({.node = node.get(),
+                            .first_operand = static_cast<Index>(draft_.operands.size()),
+                            .inputs = 1,
+                            .outputs = 1});
+    draft_.made.push_back(std::move(node));
+    draft_.operands.push_back({{value.memory, 0}, spec, version});
+    draft_.operands.push_back({{found->second, 0}, spec, 0});
+    return {found->second, value.offset};
+  }
+
   void add_step(const DraftNode& item) {
     const Node& node = *item.node;
-    const auto id = static_cast<Index>(draft_.steps.size());
-    DraftStep step{.node = &node, .first_operand = static_cast<Index>(draft_.operands.size())};
+    DraftStep step{.node = &node};
     step.inputs = static_cast<Index>(node.inputs.size());
     step.outputs = static_cast<Index>(node.outputs.size());
     step.unwanted = unwanted_outputs(item);
+    std::vector<DraftOperand> inputs;
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       const Index output = draft_.output_of(node.inputs[j]);
-      const bool only_shape = needs_only_shape(*node.op, j, step.unwanted);
-      draft_.operands.push_back(
-          {only_shape ? DraftValue{} : draft_.values[output], output, node.inputs[j].version});
-      if (node.op->updates.has(j))
-        add_update(draft_.values[output].memory, node.inputs[j].version + 1, id);
+      DraftOperand& input = inputs.emplace_back(DraftValue{}, output, node.inputs[j].version);
+      if (needs_only_shape(*node.op, j, step.unwanted)) continue;
+      input.value = draft_.values[output];
+      if (!input.value.whole) continue;
+      if (node.op->updates.has(j)) refuse(node.op->name, updates_shares(), node.site);
+      input = {gathered(input.value, input.version), output};
     }
+    const auto id = static_cast<Index>(draft_.steps.size());
+    step.first_operand = static_cast<Index>(draft_.operands.size());
+    draft_.operands.insert(draft_.operands.end(), inputs.begin(), inputs.end());
+    for (std::size_t j = 0; j < node.inputs.size(); ++j)
+      if (node.op->updates.has(j))
+        add_update(draft_.values[draft_.output_of(node.inputs[j])].memory,
+                   node.inputs[j].version + 1, id);
     if (!node.op->updates.empty()) require_apart(step);
     reserve(item, step);
     for (Index k = 0; k < step.outputs; ++k) {
@@ -154,6 +192,10 @@ class Resolver {
     fetch.spec = draft_.output_of(fetch.source);
     fetch.value = draft_.values[fetch.spec];
     if (fetch.value.memory == kNone) return;
+    if (fetch.value.whole) {
+      fetch.value = gathered(fetch.value, fetch.source.version);
+      fetch.source.version = 0;
+    }
     const DraftMemory& memory = draft_.memories[fetch.value.memory];
     if (!memory.updates.empty() && memory.updates.back().version > fetch.source.version)
       copy(fetch);
@@ -183,6 +225,8 @@ class Resolver {
 
   Draft& draft_;
   std::vector<Spec> inputs_;
+  std::map<std::pair<Index, std::uint32_t>, Index> gathered_;  // by memory of the share and version
+  unsigned layer_ = 0;                                         // of the gathered parameters
 };
 
 }  // namespace

@@ -91,7 +91,9 @@ Collective describe(const Spec& first, const Spec& part, const CollectiveAttribu
 
 Collective describe(const KernelContext& context) {
   const auto& a = context.attribute<CollectiveAttributes>();
-  return describe(context.inputs[0].spec, context.inputs[a.adds ? 1 : 0].spec, a);
+  const bool gathers = a.kind == Collective::gather_shares;
+  return describe(context.inputs[0].spec,
+                  gathers ? context.outputs[0].spec : context.inputs[a.adds ? 1 : 0].spec, a);
 }
 
 void copy_to(const Buffer& y, const Buffer& x) {
@@ -118,13 +120,20 @@ Status collective(const KernelContext& context) {
   const bool is_root = a.world->rank() == a.root;
   Collective c = describe(context);
   if (a.adds) c.rows = *context.inputs[2].as<const std::int64_t>();
-  if (size == 1) {
+  if (a.kind == Collective::gather_shares && y.elements() > 0) {
+    const std::int64_t first = ebb::detail::share_begin(y.elements(), size, a.world->rank());
+    const std::int64_t own = ebb::detail::share_of(y.elements(), size, a.world->rank());
+    const std::size_t element = size_of(y.spec.dtype);
+    if (own > 0)
+      std::memcpy(y.as<std::byte>() + static_cast<std::size_t>(first) * element, x.data,
+                  static_cast<std::size_t>(own) * element);
+  } else if (size == 1) {
     if (a.adds)
       accumulate_parts(c, x.data, y.data, x.elements(), {&c.rows, 1});
     else
       copy_to(y, x);
-    return {};
   }
+  if (size == 1) return {};
   if (a.kind == Collective::broadcast && is_root) copy_to(y, x);
   c.from = x.data;
   c.to = y.data;

@@ -8,6 +8,7 @@
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/shared_parameter.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -216,16 +217,12 @@ OptimizerStep::~OptimizerStep() {
 }
 
 Tensor OptimizerStep::parameter(std::size_t i) const {
-  const Tensor& tensor = entries_[targets_[i]].tensor;
-  if (tensor.is_symbolic()) return tensor;
-  const ebb::detail::TensorImpl& impl = *tensor.impl();
-  Tensor constant = ebb::detail::make_concrete(impl.spec, impl.storage, impl.offset);
-  constant.impl()->is_detached = true;
-  return constant;
+  return ebb::detail::stored(entries_[targets_[i]].tensor);
 }
 
 Tensor OptimizerStep::own(std::size_t i) const {
-  return shards_ ? ebb::detail::share(parameter(i), *shards_) : parameter(i);
+  const bool is_whole = shards_ && shards_->sharding() < distributed::Sharding::parameters;
+  return is_whole ? ebb::detail::share(parameter(i), *shards_) : parameter(i);
 }
 
 Tensor OptimizerStep::own(const Tensor& gradient) const {
@@ -255,7 +252,7 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
     refuse("learning rate", "is " + rate_.to_string() + ", but the parameters are on " +
                                 parameters_.device().name());
   WrittenMemory written;
-  for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
+  for (std::size_t i = 0; i < size(); ++i) written.add(parameter(i));
   if (written.holds(rate_)) rate_ = copy(rate_);
   if (!fused_) return apply_rule(gradient);
   for (const std::size_t target : targets_) decays_.push_back(fused_->decays(entries_[target]));
@@ -292,7 +289,7 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
   const ebb::detail::TapeModeScope no_grad(ebb::detail::without_history());
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) {
-    written.add(entries_[targets_[i]].tensor);
+    written.add(parameter(i));
     for (const Tensor& slot : slots_of(i)) written.add(slot);
   }
   const auto add = [&](const Tensor& target, const Tensor& value) {
@@ -370,7 +367,7 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& gradients) {
   for (const auto& [target, value] : new_values_)
     updates.push_back(gate_.defined() ? ebb::detail::assign_if(target, value, gate_.ready)
                                       : assign(target, value));
-  if (!shards_) return updates;
+  if (!shards_ || shards_->sharding() == distributed::Sharding::parameters) return updates;
   const std::size_t first = updates.size();
   for (std::size_t i = 0; i < size(); ++i)
     updates.push_back(ebb::detail::begin_gather(

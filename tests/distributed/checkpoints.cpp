@@ -62,7 +62,8 @@ struct Program {
 };
 
 TEST_CASE("A job goes on from its checkpoint with any number of ranks, and with one process") {
-  const auto sharding = GENERATE(Sharding::none, Sharding::optimizer_state, Sharding::gradients);
+  const auto sharding = GENERATE(Sharding::none, Sharding::optimizer_state, Sharding::gradients,
+                                 Sharding::parameters);
   const World world({.sharding = sharding});
   const World part = world.split(world.rank() > 0);  // one rank, and all others
   const SharedFolder folder(world);

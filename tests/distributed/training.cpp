@@ -73,11 +73,13 @@ Trained train_alone(int ranks, InMode::Kind mode, std::int64_t samples, optim::C
   return trained;
 }
 
-constexpr Sharding kShardings[] = {Sharding::none, Sharding::optimizer_state, Sharding::gradients};
+constexpr Sharding kShardings[] = {Sharding::none, Sharding::optimizer_state, Sharding::gradients,
+                                   Sharding::parameters};
 constexpr distributed::WorldOptions kWorlds[] = {{},
                                                  {.ordered = true},
                                                  {.sharding = Sharding::optimizer_state},
-                                                 {.sharding = Sharding::gradients}};
+                                                 {.sharding = Sharding::gradients},
+                                                 {.sharding = Sharding::parameters}};
 
 // This rank's share of a tensor that is whole in one process.
 Tensor share_of(const Tensor& whole, const World& world) {
