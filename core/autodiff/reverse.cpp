@@ -234,7 +234,7 @@ class Reverse {
       if (dxs[i].defined()) arrive(producer, sources[i].output, std::move(dxs[i]));
       if (--states_[producer].consumers > 0) continue;
       if (into_leaves_ && producer->op == &leaf_op) settle_leaf(*producer);
-      if (options_.take && producer->inputs.empty()) hand_over(states_[producer]);
+      if (options_.take && states_[producer].wants.empty()) hand_over(states_[producer]);
     }
   }
 
@@ -258,7 +258,7 @@ class Reverse {
     }
   }
 
-  // Gives the gradients of a source that is a target away.
+  // Gives the gradients of a target that leads to no other away.
   void hand_over(State& state) {
     for (const std::size_t i : state.targets) {
       if (targets_[i].output >= state.dys.size() || !state.dys[targets_[i].output].defined())

@@ -50,7 +50,8 @@ struct ParametersOptions {
   // saving, restoring or copying a whole session needs names that differ.
   std::string name = {};
   // The world whose ranks all have the set: they save it together, and each keeps its share of what
-  // the world's .sharding says.
+  // the world's .sharding says. A parameter in shares is whole while its layer uses it; reading its
+  // values is a collective.
   std::optional<distributed::World> world = {};
 };
 

@@ -97,7 +97,7 @@ void Reduction::open(std::size_t index) {
       {makes_shares_ ? ebb::detail::share_of(bucket.elements, world_.size(), world_.rank())
                      : bucket.elements});
   if (!is_in_order_) return;
-  bucket.parts = broadcast_to(cast(none, bucket.dtype), {bucket.elements});
+  if (!makes_shares_) bucket.parts = broadcast_to(cast(none, bucket.dtype), {bucket.elements});
   for (std::size_t i = 0; i < starts_.size(); ++i)
     if (places_[i].bucket == index) assign(sum(i), starts_[i]);
 }
@@ -106,7 +106,9 @@ void Reduction::arrive(std::size_t i, const Tensor& gradient) {
   const AsGradients scope;
   Bucket& bucket = buckets_[places_[i].bucket];
   if (!bucket.total.defined()) open(places_[i].bucket);
-  if (is_in_order_)
+  if (makes_shares_)
+    bucket.parts = reshape(cast(gradient, bucket.dtype), {bucket.elements});
+  else if (is_in_order_)
     assign(view(bucket.parts, i), cast(gradient, bucket.dtype));
   else
     apply_one(accumulate_op, {view(bucket.total, i), gradient, rows_}, {}, CallSite::here());

@@ -229,6 +229,61 @@ TEST_CASE("A graph's plan for a rank is what the rank's session measures, in byt
   CHECK(plan.peak_bytes == session.stats().allocated.peak);
 }
 
+TEST_CASE("What ranks have shares of takes a part of the memory on each") {
+  const auto peak = [](Sharding sharding, InMode::Kind mode) {
+    return memory::predict(
+               Device::cpu(),
+               [&](const Device& twin) {
+                 const World over;
+                 InMode in(mode, DType::f32, {1}, {.device = twin}, over);
+                 const models::Mlp model(in.parameters, {256, 256, 256, 256, 256, 256, 256});
+                 const auto step = in.function({{DType::f32, {2, 256}}}, [&](const Tensors& t) {
+                   return Tensors{adam_over(over).minimize(mse(model(t[0]), t[0]), in.parameters)};
+                 });
+                 for (int i = 0; i < 2; ++i) step({ones({2, 256}, {.device = twin})});
+               },
+               {.world = World::simulated(5, 32, {.sharding = sharding})})
+        .peak_bytes;
+  };
+  for (const InMode::Kind mode : kModes) {
+    INFO("mode " << mode);
+    constexpr std::size_t kLayer = 256 * 257 * sizeof(float), kAll = 6 * kLayer;
+    const std::size_t whole = peak(Sharding::none, mode);
+    CHECK(whole > 4 * kAll);  // parameters, gradients, two moments
+    CHECK(peak(Sharding::optimizer_state, mode) < whole - 3 * kAll / 2);
+    CHECK(peak(Sharding::gradients, mode) < kAll + 3 * kLayer);
+    CHECK(peak(Sharding::parameters, mode) < 4 * kLayer);
+  }
+}
+
+TEST_CASE("Shares are refused to what would lose or mistake them") {
+  const World world({.sharding = Sharding::parameters});
+  const Parameters parameters(Device::cpu(), Seed{1}, {.world = world}), plain(Device::cpu());
+  const models::Dense dense(parameters, 3, 2), alone(plain, 3, 2);
+  const auto loss = [](const models::Dense& of) { return sum(of(ones({1, 3}))); };
+  CHECK_ERROR(optim::Adam().minimize(loss(dense), parameters), Error, "give it to both");
+  CHECK_ERROR(adam_over(world).minimize(loss(alone), plain), Error, "give it to both");
+  CHECK_ERROR(assign(parameters["weight"], ones({3, 2})), Error, "only an optimizer updates");
+  CHECK_ERROR(compile([&] {
+                return assign(parameters["weight"], ones({3, 2}));
+              })(),
+              Error, "only an optimizer updates");
+  struct Mean final : optim::Rule {
+    const char* name() const noexcept override { return "mean"; }
+    std::span<const char* const> slots() const noexcept override { return {}; }
+    optim::RuleResult update(const optim::RuleInput& in) const override {
+      return {in.parameter - mean(in.gradient), {}};
+    }
+  };
+  const optim::Optimizer by_mean(std::make_shared<Mean>(), 0.1, {}, {}, CallSite::here(), world);
+  CHECK_ERROR(by_mean.minimize(loss(dense), parameters), Error, "is_elementwise");
+  const Parameters copy(Device::cpu(), Seed{2}, {.world = world});
+  const models::Dense other(copy, 3, 2);
+  copy.copy_from(parameters);
+  CHECK(bytes_of(copy["weight"]) == bytes_of(parameters["weight"]));
+  CHECK(bytes_of(alone(ones({1, 3}))) != bytes_of(other(ones({1, 3}))));
+}
+
 TEST_CASE("Batch normalisation over a world is that of the whole batch in one process") {
   const World world;
   const std::int64_t rows = 6 * world.size() - 1;  // parts differ

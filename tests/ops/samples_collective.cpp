@@ -40,6 +40,19 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
     samples.back().any_dtype = op == &begin_gather_op || op == &end_gather_op;
     references.add(*op, [](const Application& a) { return a[0]; });
   }
+  for (const OpDef* const op : {&gather_share_op, &whole_op}) {
+    CollectiveAttributes gathering = alone;
+    gathering.kind = Collective::gather_shares;
+    gathering.whole = {3, 4};
+    samples.push_back(sample_of(*op, op == &whole_op ? "view" : "share", {{{12}}},
+                                applying(*op, gathering), kNoGradient));
+    samples.back().any_dtype = true;
+    references.add(*op, [](const Application& a) {
+      Array whole(Shape{3, 4});
+      for (std::size_t i = 0; i < 12; ++i) whole[i] = a[0][i];
+      return whole;
+    });
+  }
   samples.push_back(sample_of(total_in_order_op, "in order",
                               {total, {{4, 3}, Values::any, DType::f32}, {{}, Values::count}},
                               applying(total_in_order_op, adding), kNoGradient));
