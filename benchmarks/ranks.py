@@ -1,6 +1,6 @@
 """Measures data-parallel training steps: two ranks of one thread on this machine, and one process.
 
-ebb over Open MPI beside PyTorch's DistributedDataParallel over Gloo:
+ebb over Open MPI beside PyTorch's DistributedDataParallel and FSDP2 over Gloo:
 
     EBB_BUILD=build/release python3 benchmarks/ranks.py
 """
@@ -35,7 +35,7 @@ def launched(command, path):
     hears = f'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then tee {path} | "$@"; else exec "$@" <{path}; fi'
     mpirun = shutil.which("mpirun.openmpi") or "mpirun"
     launcher = [mpirun, "-n", str(RANKS), "--bind-to", "none", "sh", "-c", hears, "sh"]
-    return [*launcher, *command, "--ranks"]
+    return [*launcher, *command]
 
 
 def commands(model, build, weights):
@@ -46,11 +46,12 @@ def commands(model, build, weights):
         "ebb eager": worker.ebb(build, *common, "eager"),
         "PyTorch": worker.torch(*common, "fused"),
     }
-    together = {
-        (RANKS, name): launched(command, f"{weights}.{i}")
-        for i, (name, command) in enumerate(alone.items())
-    }
-    return {(1, name): command for name, command in alone.items()} | together
+    result = {(1, name): command for name, command in alone.items()}
+    for how, flags in {"": ["--ranks"], " shares": ["--ranks", "--shares"]}.items():
+        for name, command in alone.items():
+            path = f"{weights}.{len(result)}"
+            result[RANKS, name + how] = launched([*command, *flags], path)
+    return result
 
 
 def race(model, build, weights, rounds, seconds):
@@ -74,15 +75,16 @@ def race(model, build, weights, rounds, seconds):
 
     lines = [
         inputs.MODELS[model].title,
-        f"{'ranks':<6}{'':<10}{'steps/s':>8}  {'x PyTorch (quartiles)':<22}"
+        f"{'ranks':<6}{'':<19}{'steps/s':>8}  {'x PyTorch (quartiles)':<22}"
         f"{'x one process':>13}{'MiB a rank':>12}",
     ]
     for (ranks, name), one in workers.items():
-        ratio = gain(one, workers[ranks, "PyTorch"])
+        how = " shares" if name.endswith("shares") else ""
+        ratio = gain(one, workers[ranks, "PyTorch" + how])
         speed = f"{ratio['median']:.2f} ({ratio['low']:.2f}-{ratio['high']:.2f})"
         lines.append(
-            f"{ranks:<6}{name:<10}{1 / one.median():>8.2f}  {speed:<22}"
-            f"{gain(one, workers[1, name])['median']:>13.2f}{peaks[ranks, name] / 2**20:>12.1f}"
+            f"{ranks:<6}{name:<19}{1 / one.median():>8.2f}  {speed:<22}"
+            f"{gain(one, workers[1, name.removesuffix(how)])['median']:>13.2f}{peaks[ranks, name] / 2**20:>12.1f}"
         )
     lines.append(
         f"  losses within {difference:.0e}; other programs took up to {others:.1f} processors"

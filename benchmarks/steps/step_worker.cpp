@@ -47,7 +47,7 @@ struct Options {
   std::string device = "cpu", precision = "f32";
   std::int64_t size = 1024;
   int threads = 1;
-  bool ranks = false;
+  bool ranks = false, shares = false;
 };
 
 std::unique_ptr<Worker> make_worker(const Options& options,
@@ -122,12 +122,16 @@ int main(int argc, char** argv) {
   app.add_option("--size", options.size, "of fastest, the side of its matrices; of copy, floats")
       ->check(CLI::PositiveNumber);
   app.add_flag("--ranks", options.ranks, "a rank of an MPI job, with its part of every batch");
+  app.add_flag("--shares", options.shares,
+               "ranks have shares of parameters, gradients and moments");
   CLI11_PARSE(app, argc, argv);
   try {
     Workers::instance().set_threads(options.threads);
     flush_denormals_on_this_thread();
     allow_tf32(options.precision == "tf32");
-    const auto world = options.ranks ? std::optional(distributed::World()) : std::nullopt;
+    using distributed::Sharding, distributed::World;
+    const auto sharding = options.shares ? Sharding::parameters : Sharding::none;
+    const auto world = options.ranks ? std::optional(World({.sharding = sharding})) : std::nullopt;
     if (world && world->rank() > 0) std::cout.setstate(std::ios::failbit);
     Model model;
     const std::unique_ptr<Worker> worker = make_worker(options, world, model);

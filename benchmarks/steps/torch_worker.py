@@ -18,6 +18,8 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler reports to whoev
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity
 
@@ -288,6 +290,30 @@ class RankTraining(Training):
         return super().held_bytes() + sum(p.nbytes for p in trained)
 
 
+class ShardedTraining(RankTraining):
+    """Likewise with shares of parameters, gradients and moments, by FSDP2."""
+
+    def __init__(self, kind, weights, device, **adam):
+        super().__init__(kind, weights, device, **adam)
+        self.model = self.model.module
+        mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+        parts = [m for m in self.model.modules() if isinstance(m, torch.nn.ModuleList)]
+        for layer in [layer for part in parts or [self.model] for layer in part.children()]:
+            if any(True for _ in layer.parameters()):
+                fully_shard(layer, mesh=mesh)
+        fully_shard(self.model, mesh=mesh)
+        self.adam = torch.optim.Adam(self.model.parameters(), lr=1e-4, **adam)
+
+    def held_bytes(self):
+        def own(tensor):
+            return tensor.to_local().nbytes if hasattr(tensor, "to_local") else tensor.nbytes
+
+        kept = list(self.model.parameters())
+        for state in self.adam.state.values():
+            kept += [value for value in state.values() if torch.is_tensor(value)]
+        return sum(map(own, kept))
+
+
 class CapturedTraining(Training):
     """A step recorded once as a CUDA graph, whose inputs are copied to where it reads them."""
 
@@ -375,6 +401,7 @@ def arguments():
     parser.add_argument("--weights", help="safetensors file of weights and batches")
     parser.add_argument("--size", type=int, default=1024, help="as step_worker's")
     parser.add_argument("--ranks", action="store_true", help="a rank of a job of Open MPI")
+    parser.add_argument("--shares", action="store_true", help="as step_worker's")
     return parser.parse_args()
 
 
@@ -389,9 +416,10 @@ def make_worker(options):
         return CompiledTraining(options.model, weights, options.device)
     if options.ranks:
         rank, ranks = (int(os.environ[f"OMPI_COMM_WORLD_{name}"]) for name in ("RANK", "SIZE"))
-        meeting = f"file://{options.weights}.meeting"
+        meeting = f"file://{options.weights}.{options.shares}"
         dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
-        return RankTraining(options.model, weights, options.device, **ADAM[options.mode])
+        kind = ShardedTraining if options.shares else RankTraining
+        return kind(options.model, weights, options.device, **ADAM[options.mode])
     return Training(options.model, weights, options.device, **ADAM[options.mode])
 
 

@@ -71,7 +71,7 @@ class EagerTraining : public Training {
  public:
   EagerTraining(const Model& model, const InputFile& input, const Device& device)
       : Training(input, device),
-        parameters_(device, {}, input.dtype()),
+        parameters_(device, {}, {.dtype = input.dtype(), .world = input.world()}),
         loss_(model.build(parameters_)) {
     parameters_.load(input.path());
   }
@@ -101,7 +101,8 @@ class CompiledTraining final : public EagerTraining {
 class GraphTraining final : public Training {
  public:
   GraphTraining(const Model& model, const InputFile& input, const Device& device)
-      : Training(input, device), parameters_(graph_, {}, input.dtype()) {
+      : Training(input, device),
+        parameters_(graph_, {}, {.dtype = input.dtype(), .world = input.world()}) {
     x_ = graph_.placeholder("x", first_x().dtype(), first_x().shape());
     y_ = graph_.placeholder("y", first_y().dtype(), first_y().shape());
     train_ = adam().minimize(model.build(parameters_)(x_, y_), parameters_);
