@@ -150,7 +150,8 @@ void WorldState::drain() noexcept {
 }
 
 void WorldState::count(const Collective& collective) noexcept {
-  counted_bytes() += collective.sent_bytes(rank_, size_);
+  counted().bytes += collective.sent_bytes(rank_, size_);
+  counted().messages += collective.messages(size_);
 }
 
 Status WorldState::rows(std::int64_t& rows) const noexcept {
@@ -419,9 +420,9 @@ WorldState*& predicted_world() noexcept {
   return world;
 }
 
-std::uint64_t& counted_bytes() noexcept {
-  thread_local constinit std::uint64_t bytes = 0;
-  return bytes;
+Sent& counted() noexcept {
+  thread_local constinit Sent sent;
+  return sent;
 }
 
 }  // namespace ebb::detail

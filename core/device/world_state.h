@@ -114,7 +114,10 @@ WorldState& open_world(const distributed::WorldOptions& options);
 
 // What World() returns on this thread in place of the job's; null: the job's. For predictions.
 WorldState*& predicted_world() noexcept;
-// Bytes counted on simulated devices by this thread.
-std::uint64_t& counted_bytes() noexcept;
+// Counts what this thread's collectives on simulated devices would send.
+struct Sent {
+  std::uint64_t bytes = 0, messages = 0;
+};
+Sent& counted() noexcept;
 
 }  // namespace ebb::detail

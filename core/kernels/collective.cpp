@@ -31,4 +31,8 @@ std::uint64_t Collective::sent_bytes(int rank, int size) const noexcept {
   return (elements - own) * bytes + others * own * size_of(sum_dtype);
 }
 
+std::uint64_t Collective::messages(int size) const noexcept {
+  return static_cast<std::uint64_t>(size - 1) * (kind == all_reduce || kind == reduce_to ? 2 : 1);
+}
+
 }  // namespace ebb

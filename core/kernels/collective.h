@@ -43,6 +43,9 @@ struct Collective {
   // Bytes that a rank sends at least, where what it passes on counts too: of an all_reduce of n
   // bytes 2 (size - 1) / size n (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69, 2009).
   std::uint64_t sent_bytes(int rank, int size) const noexcept;
+  // Messages that a rank sends one after the other where the ranks are a ring: 2 (size - 1) of an
+  // all_reduce (ibid.), of others half as many.
+  std::uint64_t messages(int size) const noexcept;
 };
 
 // A rank's connection to the others. core/device/world.h implements it.

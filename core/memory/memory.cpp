@@ -113,9 +113,9 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
                                                   device.runtime().simulation());
     const Restored world(ebb::detail::predicted_world(),
                          options.world ? &options.world->state() : ebb::detail::predicted_world());
-    const std::uint64_t counted = ebb::detail::counted_bytes();
+    const std::uint64_t counted = ebb::detail::counted().bytes;
     program(twin);
-    prediction.sent_bytes = ebb::detail::counted_bytes() - counted;
+    prediction.sent_bytes = ebb::detail::counted().bytes - counted;
     prediction.reads = simulation.reads();
   }
   allocator_of(twin).set_call_log(nullptr);  // tensors that the program keeps are freed later

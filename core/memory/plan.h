@@ -72,6 +72,7 @@ struct Plan {
   std::size_t captured_bytes = 0;     // of tensors captured from the program, compiled steps'
                                       // parameters among them: the device's, not in peak_bytes
   std::uint64_t sent_bytes = 0;       // to other ranks in a run, by collectives
+  std::uint64_t sent_messages = 0;    // likewise, one after the other, where the ranks are a ring
   std::size_t nodes = 0;              // nodes that run, the repeated ones included, and each one
                                       // of a chain that runs as one step
   Work work = {};                     // of one run, the extra work included

@@ -51,9 +51,9 @@ void hold_variables(const Draft& draft, memory::Plan& plan) {
     if (variables[index].category != memory::Category::parameter) hold(variables[index]);
 }
 
-// Bytes that collectives send in a run, as they count them on a simulated device.
-std::uint64_t sent_bytes_of(const Draft& draft) {
-  const std::uint64_t before = counted_bytes();
+// Asks each collective what it sends in a run, as on a simulated device.
+Sent sent_by(const Draft& draft) {
+  const Sent before = std::exchange(counted(), {});
   for (const DraftStep& step : draft.steps) {
     const DeviceKernel& kernel = kernel_of(*step.node->op, *draft.runtime, step.node->site);
     if (!step.node->op->communicates || !kernel.simulated) continue;
@@ -68,7 +68,7 @@ std::uint64_t sent_bytes_of(const Draft& draft) {
     context.attributes = &step.node->attributes;
     static_cast<void>(kernel.simulated(context));
   }
-  return std::exchange(counted_bytes(), before) - before;
+  return std::exchange(counted(), before);
 }
 
 }  // namespace
@@ -113,7 +113,9 @@ memory::Plan make_plan(const Draft& draft, const Schedule& schedule) {
   plan.updates_early = schedule.updates_early;
   plan.is_reordered = schedule.is_reordered;
   plan.work = work_of(draft);
-  plan.sent_bytes = sent_bytes_of(draft);
+  const Sent sent = sent_by(draft);
+  plan.sent_bytes = sent.bytes;
+  plan.sent_messages = sent.messages;
   for (const DraftMove& move : draft.moves) {
     plan.moved_values += move.source == kNone;
     plan.moved_bytes += draft.memories[move.memory].bytes;
