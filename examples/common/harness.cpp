@@ -121,6 +121,13 @@ CLI::Validator takes_number(std::int64_t least, std::int64_t most) {
   });
 }
 
+CLI::Validator takes_positive() {
+  return takes("a number above 0", [](const std::string& text) {
+    double value = 0;
+    return CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value);
+  });
+}
+
 CLI::Validator takes_size() {
   return takes("a size, as in 64MiB", [](std::string& text) {
     try {
@@ -170,8 +177,8 @@ void check_files(const Arguments& arguments) {
 }
 
 std::optional<Arguments> parse_arguments(const std::string& program, int argc,
-                                         const char* const* argv, const char* purpose,
-                                         bool trains) {
+                                         const char* const* argv, const char* purpose, bool trains,
+                                         const std::vector<OwnArgument>& own) {
   CLI::App app(purpose, program);
   Arguments arguments;
   std::string device = "cpu";
@@ -185,6 +192,14 @@ std::optional<Arguments> parse_arguments(const std::string& program, int argc,
   if (trains)
     add_files(app, arguments, "Save the run there, again and again",
               "Go on with the run saved there");
+  for (const auto& [name, value, help] : own)
+    if (const auto* const number = std::get_if<double*>(&value))
+      app.add_option(name, **number, help)
+          ->check(takes_positive())
+          ->capture_default_str()
+          ->type_name("X");
+    else
+      app.add_option(name, *std::get<std::string*>(value), help)->type_name("FILE");
   if (!parse(app, argc, argv)) return {};
   if (by_place->count() + by_name->count() > 1) throw BadArguments("takes one device, not two");
   try {
@@ -197,10 +212,11 @@ std::optional<Arguments> parse_arguments(const std::string& program, int argc,
 }
 
 int run_small(int argc, const char* const* argv, const char* purpose, bool trains,
-              const std::function<int(const Arguments&)>& body) {
+              const std::function<int(const Arguments&)>& body,
+              const std::vector<OwnArgument>& own = {}) {
   const std::string program = fs::path(argv[0]).filename();
   return run_main(program, [&] {
-    const auto arguments = parse_arguments(program, argc, argv, purpose, trains);
+    const auto arguments = parse_arguments(program, argc, argv, purpose, trains, own);
     if (!arguments) return 0;
     try {
       return body(*arguments);
@@ -332,9 +348,11 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
 bool interrupted() noexcept { return is_interrupted; }
 
 int run_example(int argc, const char* const* argv, const char* purpose,
-                const std::function<int(const ebb::Device&)>& body) {
-  return run_small(argc, argv, purpose, false,
-                   [&](const Arguments& arguments) { return body(arguments.device); });
+                const std::function<int(const ebb::Device&)>& body,
+                const std::vector<OwnArgument>& own) {
+  return run_small(
+      argc, argv, purpose, false,
+      [&](const Arguments& arguments) { return body(arguments.device); }, own);
 }
 
 int train_example(int argc, const char* const* argv, const char* purpose,
