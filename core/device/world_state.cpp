@@ -191,6 +191,24 @@ std::vector<std::int64_t> WorldState::exchange(const char* name, std::int64_t va
   return values;
 }
 
+std::vector<std::string> WorldState::gather(const char* name, const std::string& text) {
+  if (size_ == 1) return {text};
+  std::vector<std::string> texts;
+  for (const std::int64_t length : exchange(name, static_cast<std::int64_t>(text.size()))) {
+    Collective c;
+    c.kind = Collective::broadcast;
+    c.root = static_cast<int>(texts.size());
+    c.spec = {DType::u8, {length}};
+    texts.push_back(text);
+    texts.back().resize(static_cast<std::size_t>(length));
+    c.from = c.to = texts.back().data();
+    Status status = begin(c);
+    if (status.ok()) status = finish(c.to);
+    if (!status.ok()) throw Error(message("World", status.problem, entry()));
+  }
+  return texts;
+}
+
 WorldState& WorldState::split(int color) {
   if (!is_connected_) return keep(std::make_unique<WorldState>(0, 1, options_));
   WorldState* part = nullptr;

@@ -71,6 +71,9 @@ class Comparison {
   void write_html(
       const std::string& path,
       std::initializer_list<std::reference_wrapper<const Comparison>> beside = {}) const;
+  // Writes a page of the ranks of a world, whose comparisons all call this: the runs of each, named
+  // "rank 1: eager", on rank 0's disk. Throws Error where a rank has failed, FileError on rank 0.
+  void write_html(const std::string& path, const distributed::World& ranks) const;
 
   // Write the recordings of all runs into one file, like the functions of Recording. For Perfetto a
   // run is a process, for PyTorch a device. Throw FileError.

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/device/world_state.h"
 #include "ebb/core/memory/comparison.h"
 #include "ebb/core/memory/json.h"
 #include "ebb/core/memory/recording.h"
@@ -66,7 +67,16 @@ std::string text_of_plan(const Plan& plan) {
       array(details.steps, text_of_step), array(details.buffers, text_of_buffer));
 }
 
+PageRun page_run(const Measurement& run, const std::string& prefix = {}) {
+  return {.name = prefix + run.name,
+          .log = run.log,
+          .is_relative = true,
+          .predicted_peak_bytes = run.predicted.peak_bytes,
+          .plans = run.plans};
+}
+
 std::string text_of_run(const PageRun& run, std::size_t most_bytes) {
+  if (!run.data.empty()) return run.data;
   const EventLog::Reading reading = run.log ? run.log->read() : EventLog::Reading{};
   const Timeline timeline = pack(reading, most_bytes);
   return fmt::format(
@@ -126,17 +136,26 @@ void Comparison::write_html(
     std::initializer_list<std::reference_wrapper<const Comparison>> beside) const {
   std::vector<detail::PageRun> runs;
   const auto add = [&](const Comparison& comparison) {
-    comparison.for_each_run([&](const Measurement& result) {
-      runs.push_back({.name = result.name,
-                      .log = result.log,
-                      .is_relative = true,
-                      .predicted_peak_bytes = result.predicted.peak_bytes,
-                      .plans = result.plans});
-    });
+    comparison.for_each_run([&](const Measurement& run) { runs.push_back(detail::page_run(run)); });
   };
   add(*this);
   for (const Comparison& each : beside) add(each);
   detail::write_page(path, "Memory of programs on " + device_.name(), &device_, runs);
+}
+
+void Comparison::write_html(const std::string& path, const distributed::World& ranks) const {
+  const std::string prefix = "rank " + std::to_string(ranks.rank()) + ": ";
+  const std::size_t most = detail::kMostBytes / static_cast<std::size_t>(ranks.size());
+  std::string mine;
+  for_each_run([&](const Measurement& run) {
+    mine +=
+        (mine.empty() ? "" : ",") + detail::text_of_run(detail::page_run(run, prefix),
+                                                        most / (results_.size() + failed_.size()));
+  });
+  std::vector<detail::PageRun> runs;
+  for (std::string& data : ranks.state().gather("write_html", mine))
+    if (!data.empty()) runs.emplace_back().data = std::move(data);
+  if (ranks.rank() == 0) detail::write_page(path, "Memory of ranks", &device_, runs);
 }
 
 void Plan::write_html(const std::string& path) const {

@@ -17,6 +17,7 @@ struct PageRun {
   bool is_relative = false;              // shows bytes above those held before the first event
   std::size_t predicted_peak_bytes = 0;  // 0: unknown
   std::span<const Plan> plans = {};
+  std::string data = {};  // JSON of another rank's runs, in place of all that
 };
 
 // The data of a page, as JSON. A live page asks its server for newer data.
