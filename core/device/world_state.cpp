@@ -35,7 +35,8 @@ std::uint64_t signature_of(const Collective& c, int size,
                                   static_cast<std::int64_t>(c.sum_dtype),
                                   size,
                                   options.ordered,
-                                  static_cast<std::int64_t>(options.sharding)};
+                                  static_cast<std::int64_t>(options.sharding),
+                                  c.on_gpu};
   std::uint64_t sum = 0xCBF29CE484222325;
   hash(sum, numbers, sizeof numbers);
   for (int i = 0; i < c.spec.shape.rank(); ++i) {
@@ -55,7 +56,7 @@ std::string text_of(const Collective& c) {
   std::string name = c.name;
   if (name.size() > kNameBytes) name = name.substr(0, kNameBytes) + "..";
   if (!name.empty()) text += ", " + name;
-  return text + c.where;
+  return text + c.where + (c.on_gpu ? ", on a GPU" : "");
 }
 
 std::int64_t elements_of(const Collective& c) noexcept {
@@ -115,6 +116,7 @@ Status WorldState::begin(const Collective& collective) noexcept {
     Operation operation{.collective = collective, .text = text_of(collective)};
     operation.mine.signature = signature_of(collective, size_, options_);
     operation.mine.value = collective.rows;
+    if (collective.on_gpu) operation.action = [] {};
     const auto begun = enqueue(std::move(operation));
     const std::lock_guard lock(Messenger::instance().mutex);
     begun_.push_back(begun);
@@ -134,13 +136,21 @@ Status WorldState::finish(const void* to) noexcept {
   messenger.changed.wait(lock, [&] { return operation->is_done; });
   std::erase(begun_, operation);
   if (failure_.empty() || operation->step < 0) {
-    sent_bytes_ += operation->collective.sent_bytes(rank_, size_);
+    if (operation->collective.is_counted)
+      sent_bytes_ += operation->collective.sent_bytes(rank_, size_);
     return {};
   }
   return operation->has_written ? Status::fail(failure_.c_str()) : Status::refuse(failure_.c_str());
 }
 
+void WorldState::cut_links() noexcept {
+  for (const auto& [device, link] : links_)
+    if (link) link->cut();
+  links_.clear();
+}
+
 void WorldState::drain() noexcept {
+  cut_links();  // the step has failed, and the world is about to
   Messenger& messenger = Messenger::instance();
   std::unique_lock lock(messenger.mutex);
   messenger.changed.wait(lock, [&] {
@@ -231,10 +241,13 @@ std::shared_ptr<WorldState::Operation> WorldState::say_closed() {
 }
 
 void WorldState::close() {
-  if (!is_connected_ || is_over()) return;
+  if (!is_connected_) return;
+  if (is_over()) return cut_links();
   const auto done = say_closed();
   wait_for(*done);
-  if (done->step >= 0 && failure_ != closed()) throw Error(message("World", failure_, entry()));
+  const bool has_failed = done->step >= 0 && failure_ != closed();
+  has_failed ? cut_links() : links_.clear();
+  if (has_failed) throw Error(message("World", failure_, entry()));
 }
 
 bool WorldState::is_over() const noexcept {
@@ -244,6 +257,7 @@ bool WorldState::is_over() const noexcept {
 
 void WorldState::fail(const std::string& cause) noexcept {
   if (!is_connected_) return;
+  cut_links();
   try {
     {
       const std::lock_guard lock(Messenger::instance().mutex);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ class WorldState final : public Communicator {
 
   Status begin(const Collective& collective) noexcept override;
   Status finish(const void* to) noexcept override;
+  std::unique_ptr<DeviceLink>& link(const void* device) override { return links_[device]; }
   Status rows(std::int64_t& rows) const noexcept override;
   void count(const Collective& collective) noexcept override;
 
@@ -85,6 +87,7 @@ class WorldState final : public Communicator {
   };
 
   bool tells_of_failure() const;
+  void cut_links() noexcept;
   std::shared_ptr<Operation> enqueue(Operation operation);
   std::shared_ptr<Operation> say_closed();
   void wait_for(const Operation& operation);
@@ -102,6 +105,7 @@ class WorldState final : public Communicator {
   bool is_connected_ = false;
   std::unique_ptr<Transport> headers_, data_;  // touched by the messenger's thread alone
   std::atomic<std::uint64_t> sent_bytes_{0};
+  std::map<const void*, std::unique_ptr<DeviceLink>> links_;  // used by the world's thread
 
   // Guarded by the messenger's mutex.
   std::deque<std::shared_ptr<Operation>> queue_;

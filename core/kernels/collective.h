@@ -1,5 +1,6 @@
 // Kernels that exchange tensors between the ranks of a world.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "ebb/core/kernels/kernel.h"
@@ -33,12 +34,15 @@ struct Collective {
   std::int64_t rows = 1;         // of this rank
   const char* name = "";         // of the tensor, the same on every rank; may be empty
   const char* where = "";        // " (train.cpp:12)", for messages
+  bool in_order = false;         // ebb sums; else the library does, in an order of its own
+  bool on_gpu = false;           // the ranks only compare what they do; their kernels send
+  bool is_counted = true;        // among the bytes sent
   const void* from = nullptr;    // may be `to`
   void* to = nullptr;
   void* workspace = nullptr;  // of workspace_bytes()
-  Combine combine = nullptr;  // null: the library sums, in an order of its own
+  Combine combine = nullptr;  // in memory of the host, for sums in order
 
-  // Bytes of parts of all ranks, which `combine` reads.
+  // Bytes of parts of all ranks, for sums in order, and behind them of their rows, for a GPU.
   std::size_t workspace_bytes(int size) const noexcept;
   // Bytes that a rank sends at least, where what it passes on counts too: of an all_reduce of n
   // bytes 2 (size - 1) / size n (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69, 2009).
@@ -46,6 +50,14 @@ struct Collective {
   // Messages that a rank sends one after the other where the ranks are a ring: 2 (size - 1) of an
   // all_reduce (ibid.), of others half as many.
   std::uint64_t messages(int size) const noexcept;
+};
+
+// A world's connection between GPUs of its ranks, made by their kernels.
+class DeviceLink : NoCopy {
+ public:
+  virtual ~DeviceLink() = default;  // all ranks end theirs, unless it has been cut
+  // Waits some seconds for what is under way, then ends it, also where other ranks notice.
+  virtual void cut() noexcept = 0;
 };
 
 // A rank's connection to the others. core/device/world.h implements it.
@@ -60,6 +72,8 @@ class Communicator {
   virtual Status begin(const Collective& collective) noexcept = 0;
   // Waits for the collective that writes to `to`. An error's text lives as long as the process.
   virtual Status finish(const void* to) noexcept = 0;
+  // The link that kernels of a device have made, null at first. It goes where the world ends.
+  virtual std::unique_ptr<DeviceLink>& link(const void* device) = 0;
   // Rows of this rank in the batch that is in use; 1 where no loader of the world has given one.
   virtual Status rows(std::int64_t& rows) const noexcept = 0;
   // Waits for whatever is under way, before memory goes that it uses.
@@ -93,6 +107,11 @@ constexpr std::int64_t share_begin(std::int64_t elements, int size, int rank) no
   const std::int64_t begin = (elements + size - 1) / size * rank;
   return begin < elements ? begin : elements;
 }
+// The collective of an application: `first` is its first input, `part` what a rank adds. It has no
+// memory yet. Ebb sums numbers of 16 bits itself, which MPI does not know, and finds the greatest
+// of numbers that may be NaN, which a library may drop.
+Collective describe(const Spec& first, const Spec& part, const CollectiveAttributes& attributes);
+Collective describe(const KernelContext& context);
 }  // namespace detail
 
 namespace cpu {
@@ -110,7 +129,6 @@ KernelFunction end_total;
 KernelFunction rows_in_use;
 }  // namespace cpu
 
-// On a GPU, in a world of one rank; a larger one is refused. copy_alone is every collective of x,
-// total_alone begin_total and end_total, add_alone what adds.
+// On a GPU they have the same names, and send by NCCL.
 
 }  // namespace ebb

@@ -67,33 +67,10 @@ void accumulate_parts(const Collective& c, const void* from, void* to, std::int6
   }));
 }
 
-// The collective of an application with these inputs. MPI knows no numbers of 16 bits; ebb sums
-// them itself.
-Collective describe(const Spec& first, const Spec& part, const CollectiveAttributes& a) {
-  Collective c;
-  c.kind = a.kind;
-  c.op = a.op;
-  c.root = a.root;
-  c.adds = a.adds != 0;
-  c.spec = part;
-  c.sum_dtype = first.dtype;
-  c.name = a.name;
-  c.where = a.where;
-  const bool reduces = a.kind == Collective::all_reduce || a.kind == Collective::reduce_to ||
-                       a.kind == Collective::reduce_scatter;
-  const bool may_be_nan = a.op == ReduceOp::max && is_floating(part.dtype);  // MPI may drop it
-  if (a.adds)
-    c.combine = accumulate_parts;
-  else if (reduces && (a.world->is_ordered() || is_half(part.dtype) || may_be_nan))
-    c.combine = combine;
-  return c;
-}
-
 Collective describe(const KernelContext& context) {
-  const auto& a = context.attribute<CollectiveAttributes>();
-  const bool gathers = a.kind == Collective::gather_shares;
-  return describe(context.inputs[0].spec,
-                  gathers ? context.outputs[0].spec : context.inputs[a.adds ? 1 : 0].spec, a);
+  Collective c = ebb::detail::describe(context);
+  if (c.in_order) c.combine = c.adds ? accumulate_parts : combine;
+  return c;
 }
 
 void copy_to(const Buffer& y, const Buffer& x) {
@@ -148,13 +125,13 @@ Status collective(const KernelContext& context) {
 MemoryNeeds collective_memory(const MemoryQuery& query) {
   const auto& a = query.attribute<CollectiveAttributes>();
   if (a.world->size() == 1) return {};
-  const Collective c = describe(query.inputs[0], query.inputs[a.adds ? 1 : 0], a);
+  const Collective c = ebb::detail::describe(query.inputs[0], query.inputs[a.adds ? 1 : 0], a);
   return {.workspace_bytes = c.workspace_bytes(a.world->size())};
 }
 
 Status count_collective(const KernelContext& context) {
   Communicator& world = *context.attribute<CollectiveAttributes>().world;
-  if (world.size() > 1) world.count(describe(context));
+  if (world.size() > 1) world.count(ebb::detail::describe(context));
   return {};
 }
 
