@@ -78,6 +78,7 @@ constexpr Control kControl = {
   ::setenv("EBB_CUBLASLT_LIBRARY", info.dli_fname, 0);
   ::setenv("EBB_CUDNN_LIBRARY", info.dli_fname, 0);
   ::setenv("EBB_NVRTC_LIBRARY", info.dli_fname, 0);
+  ::setenv("EBB_NCCL_LIBRARY", info.dli_fname, 0);
 }
 
 }  // namespace

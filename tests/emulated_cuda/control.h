@@ -24,8 +24,11 @@ enum class Fault : int {
   create_cublaslt,    // cublasLtCreate
   execute,            //
   compile,            // nvrtcCompileProgram
+  nccl,               // ncclGroupEnd
+  nccl_later,         // an operation of NCCL, which never ends
+  nccl_stuck,         // likewise, and nobody hears of it
 };
-inline constexpr std::size_t kFaults = 16;
+inline constexpr std::size_t kFaults = 19;
 
 struct Statistics {
   std::uint64_t launches, graph_launches, library_calls;  // asked for
@@ -35,7 +38,7 @@ struct Statistics {
   std::uint64_t pending;                                  // pieces of work that wait
   std::uint64_t streams, events, graphs;                  // that exist
   std::uint64_t page_locked;                              // blocks of it
-  std::uint64_t library_objects;  // handles and descriptors of cuBLASLt and cuDNN
+  std::uint64_t library_objects;  // handles and descriptors of cuBLASLt, cuDNN and NCCL
   std::uint64_t bytes;            // allocated on the device
 };
 

@@ -86,7 +86,8 @@ void Machine::settle(Queue& queue) {
 
 bool Machine::ready(Queue& queue) {
   settle(queue);
-  return !queue.running && !queue.entries.empty() && queue.entries.front().work;
+  return !queue.running && !queue.entries.empty() && queue.entries.front().work &&
+         !queue.entries.front().is_taken;
 }
 
 // Follows the waits to the queue whose front must run first for this queue to continue.
@@ -126,21 +127,23 @@ void Machine::run_first(Lock& lock, const QueuePtr& queue) {
   }
 }
 
-void Machine::serve(Lock& lock, Request& request) {
+bool Machine::serve(Lock& lock, Request& request) {
   // Share of other streams' work in between, in eighths: from nothing to most of it.
   constexpr std::array<std::uint64_t, 4> kOthers = {0, 1, 4, 7};
   const std::uint64_t others = kOthers[random.below(kOthers.size())];
   while (request.queue->done() < request.done) {
     const QueuePtr first = first_of(request.queue);
     if (request.queue->done() >= request.done) break;
-    if (!ready(*first)) continue;  // the wait is over
+    if (!ready(*first)) return request.once;
     const QueuePtr other = random.below(8) < others ? any_ready() : nullptr;
     run_first(lock, other ? other : first);
+    if (request.once) break;
   }
   std::erase_if(queues_, [](const QueuePtr& queue) {
     settle(*queue);
     return queue->closed && queue->entries.empty();
   });
+  return true;
 }
 
 void Machine::execute() {
@@ -149,17 +152,33 @@ void Machine::execute() {
     asked_.wait(own, [this] { return !requests_.empty(); });
     Request* const request = requests_.front();
     requests_.pop_front();
-    serve(own, *request);
-    request->over = true;
-    answered_.notify_all();
+    request->over = serve(own, *request);
+    if (request->over) {
+      answered_.notify_all();
+      continue;
+    }
+    requests_.push_back(request);
+    own.unlock();
+    std::this_thread::yield();
+    own.lock();
   }
 }
 
 void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
   settle(*queue);
-  if (queue->done() >= done) return;
+  if (queue->done() < done) ask(lock, {queue, done});
+}
+
+bool Machine::take(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
+  run_until(lock, queue, done);
+  if (!lost.ok()) return false;
+  queue->entries.pop_front();
+  queue->running = true;
+  return true;
+}
+
+void Machine::ask(Lock& lock, Request request) {
   start();
-  Request request{queue, done};
   requests_.push_back(&request);
   asked_.notify_one();
   answered_.wait(lock, [&] { return request.over; });
@@ -168,7 +187,7 @@ void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
 bool Machine::poll(Lock& lock, const QueuePtr& queue) {
   settle(*queue);
   if (queue->done() == queue->asked) return true;
-  if (random.below(2) == 0) run_until(lock, queue, queue->done() + 1);
+  if (random.below(2) == 0) ask(lock, {.queue = queue, .done = queue->done() + 1, .once = true});
   return false;
 }
 

@@ -33,6 +33,10 @@ class Machine {
   bool poll(Lock& lock, const QueuePtr& queue);
   bool is_stream(const CUstream_st* stream) const { return streams.count(stream) > 0; }
   void push(Lock& lock, const QueuePtr& queue, Entry entry);
+  // Takes out the entry that comes after `done` others, when these are done. False: the device was
+  // lost. give_back() when it is done.
+  bool take(Lock& lock, const QueuePtr& queue, std::uint64_t done);
+  void give_back(const QueuePtr& queue) { queue->running = false; }
   // Checks that a stream may be used. To use the default stream is a mistake.
   cudaError_t check_stream(const CUstream_st* stream, const std::string& what);
   QueuePtr make_queue();
@@ -71,11 +75,14 @@ class Machine {
   struct Request {
     QueuePtr queue;
     std::uint64_t done;
+    bool once = false;  // one piece of work is enough
     bool over = false;
   };
 
   void execute();  // the executing thread's loop
-  void serve(Lock& lock, Request& request);
+  // False: something that another thread does must come first.
+  bool serve(Lock& lock, Request& request);
+  void ask(Lock& lock, Request request);
   void run_first(Lock& lock, const QueuePtr& queue);
   bool ready(Queue& queue);
   static void settle(Queue& queue);

@@ -15,6 +15,7 @@ struct Entry {
   WorkPtr work = {};
   std::shared_ptr<struct Queue> of = {};
   std::uint64_t until = 0;
+  bool is_taken = false;  // another thread takes the work and does it (Machine::take)
 };
 
 struct Queue {

@@ -1,0 +1,2 @@
+// Types that nccl.h includes, and nobody here uses.
+#pragma once
