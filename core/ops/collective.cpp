@@ -105,6 +105,11 @@ void infer_whole(Inference& inference) {
 
 constexpr DeviceKernel kCollective = {
     .run = cpu::collective, .memory = cpu::collective_memory, .simulated = cpu::count_collective};
+// Not captured: in each run the ranks first compare what they are about to do, on the host.
+constexpr DeviceKernel kCudaCollective = {.run = cuda::collective,
+                                          .memory = cpu::collective_memory,
+                                          .can_be_captured = false,
+                                          .simulated = cpu::count_collective};
 
 constexpr OpDef over_ranks(const char* name, void (*infer)(Inference&),
                            Tensors (*gradient)(const GradientContext&), Keeps keeps = {},
@@ -117,19 +122,19 @@ constexpr OpDef over_ranks(const char* name, void (*infer)(Inference&),
           .stateful = true,
           .communicates = true,
           .cpu = kCollective,
-          .cuda = {.run = cuda::copy_alone}};
+          .cuda = kCudaCollective};
 }
 
 // Writes its first input.
 constexpr OpDef in_place(const char* name, void (*infer)(Inference&), DeviceKernel cpu,
-                         Kernel cuda) {
+                         DeviceKernel cuda) {
   return {.name = name,
           .infer = infer,
           .updates = bit(0),
           .stateful = true,
           .communicates = true,
           .cpu = cpu,
-          .cuda = {.run = cuda}};
+          .cuda = cuda};
 }
 
 }  // namespace
@@ -265,16 +270,18 @@ constinit const OpDef broadcast_backward_op =
     });
 
 constexpr DeviceKernel kBegin = {.run = cpu::begin_total, .simulated = cpu::count_collective};
-constinit const OpDef begin_total_op =
-    in_place("all_reduce", infer_total, kBegin, cuda::total_alone);
+constexpr DeviceKernel kCudaBegin = {
+    .run = cuda::begin_total, .can_be_captured = false, .simulated = cpu::count_collective};
+constexpr DeviceKernel kCudaEnd = {.run = cuda::end_total, .can_be_captured = false};
+constinit const OpDef begin_total_op = in_place("all_reduce", infer_total, kBegin, kCudaBegin);
 constinit const OpDef end_total_op =
-    in_place("all_reduce", infer_total, {.run = cpu::end_total}, cuda::total_alone);
+    in_place("all_reduce", infer_total, {.run = cpu::end_total}, kCudaEnd);
 constinit const OpDef total_in_order_op =
-    in_place("all_reduce", infer_total_in_order, kCollective, cuda::add_alone);
+    in_place("all_reduce", infer_total_in_order, kCollective, kCudaCollective);
 constinit const OpDef begin_gather_op =
-    in_place("all_gather", detail::output_like_first, kBegin, cuda::total_alone);
+    in_place("all_gather", detail::output_like_first, kBegin, kCudaBegin);
 constinit const OpDef end_gather_op =
-    in_place("all_gather", detail::output_like_first, {.run = cpu::end_total}, cuda::total_alone);
+    in_place("all_gather", detail::output_like_first, {.run = cpu::end_total}, kCudaEnd);
 
 constinit const OpDef gather_share_op = over_ranks("all_gather", infer_whole, nullptr);
 constinit const OpDef whole_op{.name = "all_gather",

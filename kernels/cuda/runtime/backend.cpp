@@ -103,7 +103,9 @@ Status CudaBackend::answer(cudaError_t error, const CudaStream& stream) noexcept
 
 Status CudaBackend::finish(const CudaStream& stream, const char* name) noexcept {
   const cudaError_t error = cudaStreamSynchronize(stream.get());
-  return error == cudaSuccess ? Status{} : loss_.lose(error, name);
+  if (error != cudaSuccess) return loss_.lose(error, name);
+  const char* const problem = common_->nccl_problem;  // what waited for it has no values
+  return problem ? Status::fail(problem) : Status{};
 }
 
 std::unique_ptr<Stream> CudaBackend::make_stream() {

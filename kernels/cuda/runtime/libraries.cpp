@@ -14,6 +14,7 @@ namespace {
 [[maybe_unused]] constexpr const char* kCublasLt = "EBB_CUBLASLT_LIBRARY";
 [[maybe_unused]] constexpr const char* kCudnn = "EBB_CUDNN_LIBRARY";
 [[maybe_unused]] constexpr const char* kNvrtc = "EBB_NVRTC_LIBRARY";
+[[maybe_unused]] constexpr const char* kNccl = "EBB_NCCL_LIBRARY";
 
 using Warn = void(const std::string& text);
 constinit Warn* warn = nullptr;
@@ -168,6 +169,10 @@ bool has_nvrtc(int compute_capability) noexcept {
 }
 #else
 bool has_nvrtc(int) noexcept { return false; }
+#endif
+
+#if EBB_HAS_NCCL
+EBB_LIBRARY(Nccl, nccl, EBB_NCCL_FUNCTIONS, kNccl, {"libnccl.so.2"})
 #endif
 
 #undef EBB_LIBRARY

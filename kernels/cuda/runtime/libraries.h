@@ -1,6 +1,6 @@
-// cuBLASLt, cuDNN and NVRTC, loaded when they are first used: linking with them would add some 50
-// ms to a program's start, and they may be missing. Handles are opened when they are first asked
-// for.
+// cuBLASLt, cuDNN, NVRTC and NCCL, loaded when they are first used: linking with them would add
+// some 50 ms to a program's start, and they may be missing. Handles are opened when they are first
+// asked for.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -22,6 +22,13 @@
 #include <cudnn.h>
 #else
 #define EBB_HAS_CUDNN 0
+#endif
+
+#if __has_include(<nccl.h>)
+#define EBB_HAS_NCCL 1
+#include <nccl.h>
+#else
+#define EBB_HAS_NCCL 0
 #endif
 
 // The runtime loads what NVRTC has made from CUDA 12.8 on.
@@ -158,6 +165,31 @@ struct Nvrtc {
 
 // NVRTC's functions, likewise; the variable is EBB_NVRTC_LIBRARY.
 const Nvrtc* nvrtc() noexcept;
+#endif
+
+#if EBB_HAS_NCCL
+#define EBB_NCCL_FUNCTIONS(FUNCTION) \
+  FUNCTION(ncclGetErrorString)       \
+  FUNCTION(ncclGetUniqueId)          \
+  FUNCTION(ncclCommInitRankConfig)   \
+  FUNCTION(ncclCommDestroy)          \
+  FUNCTION(ncclCommAbort)            \
+  FUNCTION(ncclCommGetAsyncError)    \
+  FUNCTION(ncclGroupStart)           \
+  FUNCTION(ncclGroupEnd)             \
+  FUNCTION(ncclAllReduce)            \
+  FUNCTION(ncclReduceScatter)        \
+  FUNCTION(ncclAllGather)            \
+  FUNCTION(ncclBroadcast)            \
+  FUNCTION(ncclSend)                 \
+  FUNCTION(ncclRecv)
+
+struct Nccl {
+  EBB_NCCL_FUNCTIONS(EBB_LIBRARY_MEMBER)
+};
+
+// NCCL's functions, likewise; the variable is EBB_NCCL_LIBRARY.
+const Nccl* nccl() noexcept;
 #endif
 #undef EBB_LIBRARY_MEMBER
 

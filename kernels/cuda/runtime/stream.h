@@ -13,6 +13,8 @@
 
 namespace ebb::cuda {
 
+class CudaStream;
+
 // Objects shared by all streams of a device.
 struct Common {
   int device = 0;
@@ -27,6 +29,8 @@ struct Common {
   enum class UseOfCudnn { undecided, yes, no };
   std::atomic<UseOfCudnn> use_of_cudnn = UseOfCudnn::undecided;
 #endif
+  std::weak_ptr<CudaStream> nccl;  // one for the links of all worlds, so that they keep one order
+  std::atomic<const char*> nccl_problem = nullptr;  // of a link that waits for its world's end
 };
 
 class CudaStream final : public DeviceStream {
@@ -60,6 +64,7 @@ class CudaStream final : public DeviceStream {
   cudaError_t wait_for_copies() noexcept {
     return copied_.get() ? cudaEventSynchronize(copied_.get()) : cudaSuccess;
   }
+  const std::shared_ptr<Common>& common() const noexcept { return common_; }
   BounceBuffer& bounce_buffer() noexcept { return *bounce_buffer_; }
   CopyStream& copies() noexcept { return *copies_; }
   // Gives back what the stream's copies need, after its work. They take it again.

@@ -1,0 +1,110 @@
+#include "ebb/kernels/cuda/runtime/nccl.h"
+
+#if EBB_HAS_NCCL
+#include <chrono>
+#include <exception>
+
+#include "ebb/allocator/cuda/current_device.h"
+#include "ebb/kernels/cuda/runtime/failure.h"
+
+namespace ebb::cuda {
+
+Status NcclLink::of(Communicator& world, const CudaStream& stream, NcclLink*& link) noexcept {
+  try {
+    std::unique_ptr<DeviceLink>& kept = world.link(stream.common().get());
+    if (!kept) {
+      auto made = std::make_unique<NcclLink>(stream.common());
+      if (const Status status = made->open(world); !status.ok()) return status;
+      kept = std::move(made);
+    }
+    link = static_cast<NcclLink*>(kept.get());
+    return {};
+  } catch (const std::exception&) {
+    return Status::refuse("there is no memory, stream or thread for NCCL");
+  }
+}
+
+NcclLink::NcclLink(std::shared_ptr<Common> common)
+    : common_(std::move(common)), stream_(common_->nccl.lock()) {
+  if (!stream_) common_->nccl = stream_ = std::make_shared<CudaStream>(common_);
+}
+
+NcclLink::~NcclLink() {
+  watch_ = {};
+  static_cast<void>(memory::cuda::make_current(common_->device));
+  if (communicator_) static_cast<void>(nccl()->ncclCommDestroy(communicator_));
+  common_->nccl_problem = nullptr;
+}
+
+Status NcclLink::open(Communicator& world) {
+  ncclUniqueId id = {};
+  if (world.rank() == 0) result_ = nccl()->ncclGetUniqueId(&id);
+  if (const Status status = settle(); !status.ok()) return status;
+  Status status = world.begin({.kind = Collective::broadcast,
+                               .spec = {DType::u8, {sizeof(id)}},
+                               .sum_dtype = DType::u8,
+                               .name = "NCCL's identity",
+                               .is_counted = false,
+                               .to = &id});
+  if (status.ok()) status = world.finish(&id);
+  if (!status.ok()) return status;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  result_ = nccl()->ncclCommInitRankConfig(&communicator_, world.size(), id, world.rank(), &config);
+  watch_ = std::jthread([this](const std::stop_token& stop) {
+    static_cast<void>(memory::cuda::make_current(common_->device));
+    while (!stop.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const std::lock_guard lock(mutex_);
+      static_cast<void>(is_settled());
+    }
+  });
+  return settle();
+}
+
+void NcclLink::cut() noexcept {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(5);
+  static_cast<void>(memory::cuda::make_current(common_->device));
+  while (cudaStreamQuery(stream_->get()) == cudaErrorNotReady && Clock::now() < end)
+    std::this_thread::yield();
+  static_cast<void>(cudaGetLastError());  // pending work counts as an error there
+  const std::lock_guard lock(mutex_);
+  if (communicator_) static_cast<void>(nccl()->ncclCommAbort(communicator_));
+  communicator_ = nullptr;
+}
+
+Status NcclLink::follow(CudaStream& later, CudaStream& earlier) noexcept {
+  const auto turn = earlier.member().hold();
+  cudaError_t error = cudaEventRecord(earlier.event(), earlier.get());
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(later.get(), earlier.event(), 0);
+  return error == cudaSuccess ? Status{} : refusal(error);
+}
+
+Status NcclLink::settle() noexcept {
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_settled())
+        return result_ == ncclSuccess ? Status{}
+                                      : Status::fail(nccl()->ncclGetErrorString(result_));
+    }
+    std::this_thread::yield();
+  }
+}
+
+// With the mutex.
+bool NcclLink::is_settled() noexcept {
+  if (communicator_ && (result_ == ncclSuccess || result_ == ncclInProgress)) {
+    const ncclResult_t asked = nccl()->ncclCommGetAsyncError(communicator_, &result_);
+    if (asked != ncclSuccess) result_ = asked;
+  }
+  if (result_ == ncclInProgress || result_ == ncclSuccess) return result_ == ncclSuccess;
+  common_->nccl_problem = nccl()->ncclGetErrorString(result_);
+  if (communicator_) static_cast<void>(nccl()->ncclCommAbort(communicator_));
+  communicator_ = nullptr;
+  return true;
+}
+
+}  // namespace ebb::cuda
+#endif
