@@ -77,75 +77,6 @@ std::vector<int> positions_of(std::span<const int> counts) {
   return positions;
 }
 
-#ifdef OPEN_MPI
-// An all_reduce in place, as a ring: each rank adds to a share of the elements, then passes the
-// sums on. Open MPI's MPI_Iallreduce copies all elements of one in place, and sends all of them up
-// a tree and down again, for any number of ranks (4.1).
-class Ring final : public Transfer {
- public:
-  // `scratch` holds the share of a rank that is added next.
-  Ring(MPI_Comm communicator, int rank, int size, void* data, int elements, std::size_t element,
-       MPI_Datatype type, MPI_Op op, std::vector<std::byte>& scratch)
-      : communicator_(communicator),
-        rank_(rank),
-        size_(size),
-        data_(static_cast<std::byte*>(data)),
-        elements_(elements),
-        element_(element),
-        type_(type),
-        op_(op),
-        scratch_(scratch) {
-    const auto bytes = static_cast<std::size_t>(share(0)) * element;
-    if (scratch_.size() < bytes) scratch_.resize(bytes);
-    start();
-  }
-
-  bool is_done() override {
-    while (true) {
-      int done = 0;
-      EBB_MPI(MPI_Testall, 2, requests_, &done, MPI_STATUSES_IGNORE);
-      if (done == 0) return false;
-      if (adds()) {
-        const int k = received();
-        EBB_MPI(MPI_Reduce_local, scratch_.data(), begin(k), share(k), type_, op_);
-      }
-      if (++step_ == 2 * (size_ - 1)) return true;
-      start();
-    }
-  }
-
- private:
-  bool adds() const noexcept { return step_ < size_ - 1; }
-  // The rank whose share is sent in this step, and the one whose share comes.
-  int sent() const noexcept { return (rank_ - step_ + 2 * size_) % size_; }
-  int received() const noexcept { return (rank_ - step_ - 1 + 2 * size_) % size_; }
-  int share(int k) const noexcept {
-    return static_cast<int>(detail::share_of(elements_, size_, k));
-  }
-  std::byte* begin(int k) const noexcept {
-    return data_ + static_cast<std::size_t>(detail::share_begin(elements_, size_, k)) * element_;
-  }
-  void start() {
-    const int in = received(), out = sent();
-    EBB_MPI(MPI_Irecv, adds() ? scratch_.data() : begin(in), share(in), type_,
-            (rank_ - 1 + size_) % size_, step_, communicator_, &requests_[0]);
-    EBB_MPI(MPI_Isend, begin(out), share(out), type_, (rank_ + 1) % size_, step_, communicator_,
-            &requests_[1]);
-  }
-
-  const MPI_Comm communicator_;
-  const int rank_, size_;
-  std::byte* const data_;
-  const int elements_;
-  const std::size_t element_;
-  const MPI_Datatype type_;
-  const MPI_Op op_;
-  std::vector<std::byte>& scratch_;
-  int step_ = 0;
-  MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-};
-#endif
-
 class Group final : public Transport {
  public:
   explicit Group(MPI_Comm communicator) : communicator_(communicator) {
@@ -206,13 +137,6 @@ class Group final : public Transport {
   }
 
   Started all_reduce(const void* from, void* to, int elements, DType dtype, ReduceOp op) override {
-#ifdef OPEN_MPI
-    constexpr std::size_t kRingBytes = 64 << 10;  // fewer are sooner there in MPI's few messages
-    const std::size_t element = size_of(dtype);
-    if (from == to && size_ > 1 && static_cast<std::size_t>(elements) * element >= kRingBytes)
-      return std::make_unique<Ring>(communicator_, rank_, size_, to, elements, element,
-                                    number_type(dtype), operation(op), scratch_);
-#endif
     auto request = std::make_unique<Request>();
     EBB_MPI(MPI_Iallreduce, from == to ? MPI_IN_PLACE : from, to, elements, number_type(dtype),
             operation(op), communicator_, request->get());
@@ -230,9 +154,6 @@ class Group final : public Transport {
  private:
   MPI_Comm communicator_;
   int rank_ = 0, size_ = 1;
-#ifdef OPEN_MPI
-  std::vector<std::byte> scratch_;  // of the ring under way: there is one at a time
-#endif
 };
 
 Transport* connect(const char* build, std::string& problem) {
