@@ -1,7 +1,6 @@
 #include "ebb/core/kernels/collective.h"
 
 #include "ebb/core/kernels/carver.h"
-#include "ebb/core/kernels/convert.h"
 
 namespace ebb {
 

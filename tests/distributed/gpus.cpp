@@ -57,19 +57,6 @@ TEST_CASE("Sums in order have the bits that the host's loop over the ranks has")
   check_sums_in_order<BFloat16>(DType::bf16);
 }
 
-TEST_CASE("Work beside a sum that has begun neither waits for it nor disturbs it") {
-  const World world;
-  const int size = world.size();
-  Tensor begun = ebb::detail::begin_total(full({1000}, world.rank() + 1.0), world, "first");
-  Tensor other = full({1000}, 1.0);
-  for (int i = 0; i < 5; ++i) other = other * 2;
-  Tensor second = ebb::detail::begin_total(other, world, "second");
-  second = ebb::detail::end_total(second, world);
-  begun = ebb::detail::end_total(begun, world);
-  CHECK(max(abs(begun - 0.5 * size * (size + 1))).item<float>() == 0);
-  CHECK(max(abs(second - 32.0 * size)).item<float>() == 0);
-}
-
 TEST_CASE("A communicator goes with its world, and none is made before it is needed") {
   if (World().size() == 1 || !on_emulated_cuda()) return;
   const std::uint64_t before = library_objects();

@@ -24,8 +24,10 @@ Status NcclLink::of(Communicator& world, const CudaStream& stream, NcclLink*& li
   }
 }
 
-NcclLink::NcclLink(std::shared_ptr<Common> common)
-    : common_(std::move(common)), stream_(common_->nccl.lock()) {
+NcclLink::NcclLink(std::shared_ptr<Common> common) : common_(std::move(common)) {
+  static constinit std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  stream_ = common_->nccl.lock();
   if (!stream_) common_->nccl = stream_ = std::make_shared<CudaStream>(common_);
 }
 
