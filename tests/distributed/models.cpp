@@ -13,6 +13,28 @@ Loss lstm(const Parameters& p) {
   const models::SequenceClassifier model(
       p, kWidth, kCodes,
       {.vocabulary = kCodes, .lstm = {.hidden = kWidth, .layers = 2, .bidirectional = true}});
+  return
+      [=](const Tensor& codes) { return softmax_cross_entropy(model(codes), select(codes, 1, 0)); };
+}
+
+// As GPT-2: a table that is its head too, and blocks whose values are computed again.
+Loss gpt(const Parameters& p) {
+  struct Block {
+    models::LayerNorm before_attention, before_mlp;
+    models::MultiHeadAttention attention;
+    models::Mlp mlp;
+    explicit Block(const Parameters& q)
+        : before_attention(q.scope("before_attention"), kWidth),
+          before_mlp(q.scope("before_mlp"), kWidth),
+          attention(q.scope("attention"), kWidth, {.heads = 2, .fused_qkv = true}),
+          mlp(q.scope("mlp"), {kWidth, 4 * kWidth, kWidth}) {}
+    Tensor operator()(Tensor x) const {
+      x += attention(before_attention(x), {.causal = true});
+      return x + mlp(before_mlp(x));
+    }
+  };
+  const models::Embedding table(p.scope("table"), kCodes, kWidth);
+  const Block first(p.scope("first")), second(p.scope("second"));
   return [=](const Tensor& codes) {
     const Tensor x = recompute([=](const Tensor& y) { return second(first(y)); }, table(codes));
     return softmax_cross_entropy(matmul(x, table.weight(), {.transpose_b = true}), codes);
