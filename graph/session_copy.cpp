@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/parameters/shared_parameter.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -19,6 +20,14 @@ void require_equal(const std::string& name, const Spec& here, const Spec& there)
   if (here == there) return;
   detail::refuse<ShapeError>("copy_from", "'" + name + "' is " + here.to_string() + " here, but " +
                                               there.to_string() + " in the others");
+}
+
+void require_shares_of(const std::string& name, const Communicator* here,
+                       const Communicator* there) {
+  if (here != there)
+    detail::refuse("copy_from", "'" + name + "' is in shares of the ranks of " +
+                                    (here ? there ? "another world in the others" : "a world here"
+                                          : "a world in the others"));
 }
 
 }  // namespace
@@ -39,10 +48,11 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
   std::vector<Source> values;
   detail::for_each_pair(to, from, [&](const Parameters::Entry& here, const Tensor& there) {
     const std::size_t index = variable_index(here.tensor, "copy_from");
-    require_equal(here.name, variables.declaration(index).spec, there.impl()->spec);
+    require_equal(here.name, here.tensor.impl()->spec, there.impl()->spec);
+    require_shares_of(here.name, detail::shared_by(here.tensor), detail::shared_by(there));
     if (!source) {
       detail::require_whole(*there.impl()->storage, "copy_from", detail::entry());
-      values.push_back({index, there});
+      values.push_back({index, detail::stored(there)});
       return;
     }
     const std::size_t other_index = source->variable_index(there, "copy_from");
@@ -93,7 +103,12 @@ void Session::copy_from(const Session& other, CallSite site) {
     if (found == there.end())
       detail::refuse("copy_from", "the other session has no '" + here.name + "'");
     const std::size_t index = found->second;
-    require_equal(here.name, here.spec, theirs.declaration(index).spec);
+    const VariableDeclaration& other_one = theirs.declaration(index);
+    const auto shared_by = [](const VariableDeclaration& variable) {
+      return variable.whole ? &variable.world->communicator() : nullptr;
+    };
+    require_shares_of(here.name, shared_by(here), shared_by(other_one));
+    require_equal(here.name, here.spec, other_one.spec);
     theirs.require_value(index, "copy_from");
     values.push_back({i, {}, index});
   }

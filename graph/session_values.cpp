@@ -123,7 +123,10 @@ void Session::Impl::save(OpenVariables& open, const std::string& file, const Par
     values.push_back(variables.view(index));
     saved.push_back(
         {{declaration.name, declaration.spec, values.back().data()}, declaration.whole});
-    if (declaration.world) world = declaration.world;
+    if (!declaration.world) continue;
+    if (world && !(world == declaration.world))
+      detail::refuse("save", "sets of Parameters over two worlds are saved one at a time");
+    world = declaration.world;
   }
   detail::write_checkpoint(file, saved, device,
                            parameters ? detail::RandomState::left_out : detail::RandomState::saved,

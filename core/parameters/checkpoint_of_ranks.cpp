@@ -133,6 +133,9 @@ Collective collecting(const View& value) {
 
 void write_with_ranks(const distributed::World& world, const std::string& file,
                       std::span<const SavedValue> values, const safetensors::Metadata& metadata) {
+  if (file.ends_with(safetensors::kIndexSuffix))
+    refuse<FileError>("save", file + " is the name of an index; a checkpoint has it without \"" +
+                                  std::string(safetensors::kIndexSuffix) + '"');
   const bool has_shares =
       std::ranges::any_of(values, [](const SavedValue& value) { return value.whole.has_value(); });
   if (has_shares) return write_parts(world.state(), file, values, metadata);

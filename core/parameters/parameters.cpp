@@ -305,10 +305,8 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
       detail::refuse<ShapeError>(
           "copy_from", in_double_quotes(here.name) + " is " + here.tensor.impl()->spec.to_string() +
                            " here, but " + there.impl()->spec.to_string() + " in the others");
-    const auto in_shares = [](const Tensor& tensor) {
-      return tensor.impl()->storage->in_shares() != nullptr;
-    };
-    if (in_shares(here.tensor) && in_shares(there))
+    const Communicator* const world = detail::shared_by(here.tensor);
+    if (world && world == detail::shared_by(there))
       copies.emplace_back(detail::stored(here.tensor), detail::stored(there));
     else
       copies.emplace_back(here.tensor.detach(), there.detach());

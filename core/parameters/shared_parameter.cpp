@@ -19,14 +19,16 @@ SharedParameter::SharedParameter(const distributed::World& world, const std::str
 
 SharedParameter::~SharedParameter() { std::erase(now_->parameters, this); }
 
-const Ref<Storage>& SharedParameter::whole() {
-  if (!whole_.defined()) {
-    if (now_->layer != layer_) {
-      for (SharedParameter* other : now_->parameters) other->whole_ = Tensor();
-      now_->parameters.clear();
-      now_->layer = layer_;
-    }
-    now_->parameters.push_back(this);
+const Ref<Storage>& SharedParameter::whole(bool for_kernel) {
+  if (for_kernel && now_->layer != layer_) {
+    for (SharedParameter* other : now_->parameters) other->whole_ = Tensor();
+    now_->parameters.clear();
+    now_->layer = layer_;
+  }
+  if (!whole_.defined() || version_ != share()->version()) {
+    if (!whole_.defined()) now_->parameters.push_back(this);
+    whole_ = Tensor();
+    version_ = share()->version();
     const TapeModeScope scope(without_history());
     tape_mode().category = memory::Category::parameter;
     whole_ = apply_one(gather_share_op, {share_}, attributes_, CallSite::here());
@@ -42,13 +44,17 @@ CollectiveAttributes gathers(const distributed::World& world, const std::string&
           .whole = whole};
 }
 
+const Communicator* shared_by(const Tensor& parameter) noexcept {
+  const TensorImpl& impl = *parameter.impl();
+  if (impl.storage && impl.storage->in_shares())
+    return static_cast<const SharedParameter&>(*impl.storage->in_shares()).attributes().world;
+  const bool is_view = impl.node && impl.node->op == &whole_op;
+  return is_view ? impl.node->attributes.get<CollectiveAttributes>().world : nullptr;
+}
+
 const std::byte* own_values(const Tensor& parameter, const std::byte* whole) {
   const TensorImpl& impl = *parameter.impl();
-  const Communicator* world = nullptr;
-  if (impl.storage && impl.storage->in_shares())
-    world = static_cast<const SharedParameter&>(*impl.storage->in_shares()).attributes().world;
-  else if (impl.node && impl.node->op == &whole_op)
-    world = impl.node->attributes.get<CollectiveAttributes>().world;
+  const Communicator* const world = shared_by(parameter);
   if (!world || !whole) return whole;
   const std::int64_t first = share_begin(impl.spec.shape.elements(), world->size(), world->rank());
   return whole + static_cast<std::size_t>(first) * size_of(impl.spec.dtype);

@@ -12,13 +12,14 @@ namespace ebb::detail {
 
 class SharedParameter;
 
-// The parameters of a set that are whole now: those of one layer.
+// The parameters of a set that are whole now: those of the layer that a kernel has used last, and
+// what was read since.
 struct WholeNow {
   std::string layer = {};
   std::vector<SharedParameter*> parameters = {};
 };
 
-// A parameter, gathered where it is first used and gone when one of another layer is.
+// A parameter, gathered where it is first used and gone when a kernel uses one of another layer.
 class SharedParameter final : public Storage::InShares {
  public:
   // `share` is this rank's, flat.
@@ -27,7 +28,7 @@ class SharedParameter final : public Storage::InShares {
   ~SharedParameter() override;
 
   std::size_t bytes() const noexcept override { return spec_.bytes(); }
-  const Ref<Storage>& whole() override;
+  const Ref<Storage>& whole(bool for_kernel) override;
   const Ref<Storage>& share() const noexcept override { return share_.impl()->storage; }
   const Tensor& share_tensor() const noexcept { return share_; }
   const Spec& spec() const noexcept { return spec_; }
@@ -42,11 +43,14 @@ class SharedParameter final : public Storage::InShares {
   const Tensor share_;
   const std::shared_ptr<WholeNow> now_;
   Tensor whole_;
+  std::uint32_t version_ = 0;  // of the share that whole_ was gathered from
 };
 
 // Attributes of the operator that makes a parameter whole.
 CollectiveAttributes gathers(const distributed::World& world, const std::string& name,
                              const Shape& whole);
+// The world whose ranks have shares of a parameter; null: it is whole.
+const Communicator* shared_by(const Tensor& parameter) noexcept;
 // Values of a parameter, from which those of this rank's share on; null stays.
 const std::byte* own_values(const Tensor& parameter, const std::byte* whole);
 // Where a parameter lies: the tensor itself, or this rank's share of it, flat. Without a history.

@@ -36,8 +36,9 @@ class Storage final : public Counted {
    public:
     virtual ~InShares() = default;
     virtual std::size_t bytes() const noexcept = 0;  // of the whole
-    // Where it is whole now. Throws what gathering does.
-    virtual const Ref<Storage>& whole() = 0;
+    // Where it is whole now. Throws what gathering does. A kernel's next layer lets the last one's
+    // go; a pointer alone keeps what other pointers lead to.
+    virtual const Ref<Storage>& whole(bool for_kernel) = 0;
     virtual const Ref<Storage>& share() const noexcept = 0;  // this rank's
   };
   Storage(Device device, std::unique_ptr<InShares> in_shares)
@@ -64,7 +65,7 @@ class Storage final : public Counted {
   InShares* in_shares() const noexcept { return in_shares_.get(); }
   // On the device; the host reads and writes through the functions below. Throws where in_shares().
   std::byte* data() const {
-    return in_shares_ ? in_shares_->whole()->data() : static_cast<std::byte*>(block_->data());
+    return in_shares_ ? in_shares_->whole(false)->data() : static_cast<std::byte*>(block_->data());
   }
   std::size_t bytes() const noexcept {
     return in_shares_ ? in_shares_->bytes() : block_->requested_bytes();

@@ -66,8 +66,8 @@ void require_whole(const Storage& storage, const char* what, CallSite site);
 void require_writable(const Storage& storage, const char* what, CallSite site);
 
 inline bool is_shape_only(const TensorImpl& t) noexcept { return !t.storage && !t.recorder; }
-// On the tensor's device.
-inline void* data(const Tensor& tensor) noexcept {
+// On the tensor's device. Throws where Storage::data() does.
+inline void* data(const Tensor& tensor) {
   return tensor.impl()->storage ? tensor.impl()->storage->data() + tensor.impl()->offset : nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/core/ops/collective.h"
 #include "ebb/graph/passes/offload.h"
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/passes/rows.h"
@@ -227,6 +228,9 @@ std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Sche
     std::size_t bytes = 0;
   };
   const std::int64_t unfitted = nanoseconds_of(draft);
+  // Each micro-batch would gather shares again, and ranks may differ in their numbers.
+  const bool gathers = std::ranges::any_of(
+      whole.nodes, [](const DraftNode& item) { return item.node->op == &whole_op; });
   const auto fit = [&](bool slots_on_host) {
     Way way{draft, schedule, unfitted};
     way.draft.slots_on_host = slots_on_host;
@@ -234,7 +238,8 @@ std::int64_t fit_budget(const Draft& whole, const Rows& rows, Draft& draft, Sche
     const std::size_t arena = budget > held ? profile.whole_pages(budget - held) : 0;
     if (schedule.layout.total_bytes > arena) {
       way.nanoseconds = fit_arena(way.draft, way.schedule, arena);
-      if (rows.can_cut() && (way.nanoseconds > unfitted || way.schedule.layout.total_bytes > arena))
+      if (rows.can_cut() && !gathers &&
+          (way.nanoseconds > unfitted || way.schedule.layout.total_bytes > arena))
         way.micro_batches =
             fit_micro_batches(whole, rows, way.draft, way.schedule, way.nanoseconds, arena);
       way.draft.slots_on_host = slots_on_host;

@@ -1,30 +1,8 @@
-#include <filesystem>
-
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/distributed/ranks.h"
 
 namespace ebb::tests {
 namespace {
-
-// A folder that all ranks see, gone at the end.
-struct SharedFolder {
-  explicit SharedFolder(const World& all) : world(all), path("ranks" + std::to_string(all.size())) {
-    if (world.rank() == 0) std::filesystem::remove_all(path);
-    if (world.rank() == 0) std::filesystem::create_directories(path);
-    wait();
-  }
-  ~SharedFolder() {
-    wait();
-    if (world.rank() == 0) std::filesystem::remove_all(path);
-  }
-  void wait() const { distributed::mean(0, 1, world); }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
-  }
-
-  const World world;
-  const std::string path;
-};
 
 // A training program with its position in the data.
 struct Program {
@@ -138,6 +116,7 @@ TEST_CASE("Where a rank cannot write its part all throw, and the last checkpoint
   if (!is_bad) CHECK(error.find("rank " + std::to_string(last)) != std::string::npos);
   folder.wait();
   CHECK(folder.files() == static_cast<std::size_t>(world.size()) + 1);
+  CHECK_ERROR(program.in.save(file + ".index.json"), FileError, "the name of an index");
   program.in.load(file);
   for (const auto& [name, value] : before)
     CHECK(bytes_of(value) == bytes_of(program.in.parameters[name]));

@@ -17,6 +17,12 @@ Loss lstm(const Parameters& p) {
       [=](const Tensor& codes) { return softmax_cross_entropy(model(codes), select(codes, 1, 0)); };
 }
 
+// Of one layer, which no other one follows.
+Loss table(const Parameters& p) {
+  const models::Embedding rows(p, kCodes, kCodes);
+  return [=](const Tensor& codes) { return softmax_cross_entropy(rows(codes), codes); };
+}
+
 // As GPT-2: a table that is its head too, and blocks whose values are computed again.
 Loss gpt(const Parameters& p) {
   struct Block {
@@ -46,8 +52,10 @@ struct Model {
   Loss (*make)(const Parameters&);
   DType dtype;
 };
-constexpr Model kModels[] = {
-    {"lstm", lstm, DType::f32}, {"gpt", gpt, DType::f32}, {"gpt in bf16", gpt, DType::bf16}};
+constexpr Model kModels[] = {{"lstm", lstm, DType::f32},
+                             {"table", table, DType::f32},
+                             {"gpt", gpt, DType::f32},
+                             {"gpt in bf16", gpt, DType::bf16}};
 
 std::vector<float> train(const World& world, const Model& of, InMode::Kind mode) {
   InMode in(mode, of.dtype, {1}, {}, world);
@@ -67,7 +75,7 @@ std::vector<float> train(const World& world, const Model& of, InMode::Kind mode)
 }
 
 TEST_CASE("Models of several layers train with shares as with copies, bit for bit") {
-  const Model& model = kModels[GENERATE(0u, 1u, 2u)];
+  const Model& model = kModels[GENERATE(0u, 1u, 2u, 3u)];
   std::map<InMode::Kind, std::vector<float>> copies;
   for (const Sharding sharding :
        {Sharding::none, Sharding::optimizer_state, Sharding::gradients, Sharding::parameters}) {

@@ -1,6 +1,9 @@
 // Run alone and by mpirun: every rank runs all tests of this folder, in the same order.
 #pragma once
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
 
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
@@ -32,6 +35,27 @@ inline std::string error_of(const std::function<void()>& work) {
   }
   return "";
 }
+
+// A folder that all ranks see, of this job alone, gone at the end.
+struct SharedFolder {
+  explicit SharedFolder(const World& all) : world(all) {
+    const Tensor process = Tensor::from(static_cast<std::int64_t>(::getpid()));
+    path = "ranks" + std::to_string(distributed::broadcast(process, world).item<std::int64_t>());
+    if (world.rank() == 0) std::filesystem::create_directories(path);
+    wait();
+  }
+  ~SharedFolder() {
+    wait();
+    if (world.rank() == 0) std::filesystem::remove_all(path);
+  }
+  void wait() const { distributed::mean(0, 1, world); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path), {}));
+  }
+
+  const World world;
+  std::string path;
+};
 
 inline constexpr std::int64_t kBatch = 10;  // 21 samples end in a batch of 1: most ranks have none
 

@@ -284,6 +284,58 @@ TEST_CASE("Shares are refused to what would lose or mistake them") {
   CHECK(bytes_of(alone(ones({1, 3}))) != bytes_of(other(ones({1, 3}))));
 }
 
+TEST_CASE("Several parameters in shares can be fed, saved and read at once") {
+  const World world({.sharding = Sharding::parameters});
+  const Parameters parameters(Device::cpu(), Seed{1}, {.world = world}),
+      plain(Device::cpu(), Seed{1});
+  for (const Parameters& p : {parameters, plain})
+    for (const char* layer : {"a", "b", "c"})
+      p.scope(layer).declare("w", {40}, initializers::normal(0, 1));
+  const auto of = [](const Parameters& p, const char* name) { return p[name].detach(); };
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {40}),
+               y = graph.placeholder("y", DType::f32, {40});
+  Session session(graph);
+  const auto fed = [&](const Parameters& p) {
+    return bytes_of(session.run(x - y, {{x, of(p, "a.w")}, {y, of(p, "b.w")}}));
+  };
+  CHECK(fed(parameters) == fed(plain));
+  std::optional<SharedFolder> folder(world);
+  const std::string file = folder->path + '/' + std::to_string(world.rank());
+  save_safetensors(
+      file,
+      {{"a", of(parameters, "a.w")}, {"b", of(parameters, "b.w")}, {"c", of(parameters, "c.w")}});
+  const TensorsByName saved = load_safetensors(file);
+  for (const auto& [name, value] : saved)
+    CHECK(bytes_of(value) == bytes_of(of(plain, (name + ".w").c_str())));
+  folder.reset();
+  parameters.scope("d").declare("w", {40}, initializers::zeros());
+  world.close();
+  if (world.size() > 1)
+    CHECK_ERROR(session.run(x - y, {{x, of(parameters, "d.w")}, {y, ones({40})}}), Error, "closed");
+}
+
+TEST_CASE("Sessions copy shares to shares of the same world, and nothing else") {
+  const World world({.sharding = Sharding::parameters});
+  Graph shared, plain;
+  const Parameters p(shared, Seed{1}, {.world = world}), q(plain, Seed{2});
+  for (const Parameters& of : {p, q}) of.declare("w", {7}, initializers::normal(0, 1));
+  Session here(shared), other(shared), whole(plain);
+  here.initialize();
+  other.initialize();
+  whole.initialize();
+  other.assign(p["w"], zeros(other.value(p["w"]).shape()));
+  here.copy_from(other);
+  CHECK(bytes_of(here.value(p["w"])) == bytes_of(other.value(p["w"])));
+  CHECK_ERROR(whole.copy_from(here), Error, "in shares");
+  CHECK_ERROR(here.copy_from(whole), Error, "in shares");
+  CHECK_ERROR(whole.copy_from(here, p, q), Error, "in shares");
+  const Parameters of_part(shared, Seed{1}, {.name = "part", .world = world.split(0)});
+  of_part.declare("w", {7}, initializers::zeros());
+  here.initialize();
+  CHECK_ERROR(here.save("never"), Error, "two worlds");
+}
+
 TEST_CASE("Batch normalisation over a world is that of the whole batch in one process") {
   const World world;
   const std::int64_t rows = 6 * world.size() - 1;  // parts differ
@@ -322,14 +374,15 @@ TEST_CASE("Ranks that restore rank 0's session draw different numbers, and go on
   const Tensor drawn = dropout(dense(x), 0.5, Phase::training) + uniform(graph, {1, 4});
   Session session(graph, {.seed = Seed{9}});
   session.initialize(parameters);
-  if (world.rank() == 0) session.save("world.safetensors");
+  const SharedFolder folder(world);
+  const std::string file = folder.path + "/world.safetensors";
+  if (world.rank() == 0) session.save(file);
   CHECK(distributed::mean(world.rank(), world.rank() + 1, world) ==
         2.0 / 3 * (world.size() - 1));  // every rank gets on once the file is there
-  session.restore("world.safetensors");
+  session.restore(file);
   const std::vector<float> all =
       distributed::all_gather(session.run(drawn, {{x, ones({1, 4})}}), world).to_vector<float>();
   for (std::size_t k = 4; k < all.size(); k += 4) CHECK(all[k] != all[0]);
-  if (world.rank() == 0) std::filesystem::remove("world.safetensors");
 }
 
 }  // namespace
