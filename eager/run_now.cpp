@@ -76,7 +76,8 @@ class WholeInputs {
         changed_.assign(given.begin(), given.end());
         inputs_ = changed_;
       }
-      wholes_.push_back(make_concrete(impl.spec, impl.storage->in_shares()->whole(true), impl.offset));
+      wholes_.push_back(
+          make_concrete(impl.spec, impl.storage->in_shares()->whole(true), impl.offset));
       changed_[i] = Input(wholes_.back());
     }
   }

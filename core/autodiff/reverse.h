@@ -32,8 +32,8 @@ struct ReverseOptions : BackwardOptions {
   CallSite site = {};
   // Targets are the border: nodes below them are not visited.
   bool stop_at_targets = false;
-  // Takes the gradient of a target that leads to no other as soon as it is complete, by the target's
-  // index. It is then not among the results.
+  // Takes the gradient of a target that leads to no other as soon as it is complete, by the
+  // target's index. It is then not among the results.
   std::function<void(std::size_t target, Tensor gradient)> take = {};
 };
 
