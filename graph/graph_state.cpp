@@ -137,8 +137,9 @@ Tensor GraphState::draw(CallSite site) {
     random_state_node_ = variable.impl()->node;
   }
   const Tensor state = detail::make_symbolic(spec, Ref<Recorder>(this), random_state_node_, 0);
-  return apply_one(draw_op, {state}, DrawAttributes{static_cast<std::int64_t>(nodes_.size())},
-                   site);
+  // As many as without shares: draws are the same.
+  const auto number = static_cast<std::int64_t>(nodes_.size()) - views_of_shares_;
+  return apply_one(draw_op, {state}, DrawAttributes{number}, site);
 }
 
 Tensor GraphState::capture(const Tensor& concrete, const char* what, CallSite site) {
@@ -280,6 +281,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   if (pinned) results[0].impl()->version = sources[0].version;
 
   nodes_.push_back(node);
+  if (&op == &whole_op) ++views_of_shares_;
   for (std::size_t i = 0; i < sources.size(); ++i)
     if (op.updates.has(i)) add_update(detail::root_of(sources[i]), *node);
   node->inputs = std::move(sources);

@@ -96,7 +96,8 @@ class GraphState final : public Recorder {
   std::unordered_map<std::string, Node*> placeholders_;      // by name
   std::unordered_map<const void*, Node*> captured_;          // by TensorImpl, which the node pins
   std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
-  std::unordered_map<const void*, Node*> captured_shares_;   // parameters, by storage
+  std::int64_t views_of_shares_ = 0;
+  std::unordered_map<const void*, Node*> captured_shares_;  // parameters, by storage
   std::deque<VariableDeclaration> variables_;
   std::int64_t random_state_ = -1;
   detail::Ref<Node> random_state_node_;

@@ -13,6 +13,7 @@
 #include "ebb/core/base/interned.h"
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/world_state.h"
+#include "ebb/core/files/output_file.h"
 
 namespace ebb::detail {
 
@@ -103,10 +104,12 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
   const std::filesystem::path own = path.parent_path() / part(rank);
   try {
     together(world, file, [&] {
-      safetensors::write(own.string(), mine, rank == 0 ? metadata : safetensors::Metadata());
+      if (rank == 0 || !mine.empty())
+        safetensors::write(own.string(), mine, rank == 0 ? metadata : safetensors::Metadata());
     });
     together(world, file, [&] {
       if (rank > 0) return;
+      OutputFile::check(file);
       const std::vector<std::string> old = files_of(file);
       std::uint64_t all = 0;
       for (const std::uint64_t of_rank : bytes) all += of_rank;

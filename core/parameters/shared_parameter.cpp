@@ -31,7 +31,7 @@ const Ref<Storage>& SharedParameter::whole(bool for_kernel) {
     version_ = share()->version();
     const TapeModeScope scope(without_history());
     tape_mode().category = memory::Category::parameter;
-    whole_ = apply_one(gather_share_op, {share_}, attributes_, CallSite::here());
+    whole_ = apply_one(gather_share_op, {share_}, attributes_, entry());
   }
   return whole_.impl()->storage;
 }

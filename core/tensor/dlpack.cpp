@@ -151,6 +151,8 @@ Managed* give(const Tensor& x) {
   const Storage& storage = *x.impl()->storage;
   if (storage.device().is_simulated())
     refuse<SimulatedRead>(kTo, x.to_string() + " has no values: the device is simulated");
+  if (storage.in_shares())
+    refuse(kTo, "ranks have shares of this parameter, which is not whole for long; clone() is");
   detail::require_whole(storage, kTo, detail::entry());
   Runtime& runtime = storage.device().runtime();
   Stream* const stream = runtime.stream();

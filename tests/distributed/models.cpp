@@ -35,7 +35,7 @@ Loss gpt(const Parameters& p) {
           attention(q.scope("attention"), kWidth, {.heads = 2, .fused_qkv = true}),
           mlp(q.scope("mlp"), {kWidth, 4 * kWidth, kWidth}) {}
     Tensor operator()(Tensor x) const {
-      x += attention(before_attention(x), {.causal = true});
+      x += dropout(attention(before_attention(x), {.causal = true}), 0.2, Phase::training);
       return x + mlp(before_mlp(x));
     }
   };
@@ -58,6 +58,7 @@ constexpr Model kModels[] = {{"lstm", lstm, DType::f32},
                              {"gpt in bf16", gpt, DType::bf16}};
 
 std::vector<float> train(const World& world, const Model& of, InMode::Kind mode) {
+  set_seed({4});
   InMode in(mode, of.dtype, {1}, {}, world);
   const Loss loss = of.make(in.parameters);
   const optim::AdamW adam({.learning_rate = 0.01, .clip = {.norm = 1}, .world = world});

@@ -308,6 +308,7 @@ TEST_CASE("Several parameters in shares can be fed, saved and read at once") {
   const TensorsByName saved = load_safetensors(file);
   for (const auto& [name, value] : saved)
     CHECK(bytes_of(value) == bytes_of(of(plain, (name + ".w").c_str())));
+  CHECK_ERROR(to_dlpack(of(parameters, "a.w")), Error, "clone()");
   folder.reset();
   parameters.scope("d").declare("w", {40}, initializers::zeros());
   world.close();
