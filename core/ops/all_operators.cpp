@@ -68,7 +68,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // collective
       &all_reduce_op, &all_reduce_max_op, &all_gather_op, &reduce_scatter_op, &broadcast_op,
       &broadcast_backward_op, &begin_total_op, &end_total_op, &total_in_order_op, &begin_gather_op,
-      &end_gather_op, &gather_share_op, &whole_op, &rows_in_use_op,
+      &end_gather_op, &gather_share_op, &whole_op, &rows_in_use_op, &send_op, &recv_op,
       // memory figures
       &bytes_in_use_op, &max_bytes_in_use_op, &bytes_limit_op};
   return kAllOperators;

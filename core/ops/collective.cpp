@@ -34,6 +34,26 @@ Tensor apply_in(const GradientContext& g, const OpDef& op, Collective::Kind kind
   return apply_one(op, {x}, attributes, g.site());
 }
 
+// send() and recv() are broadcasts in a world of two, named by the rank that sends.
+CollectiveAttributes sent_by(int rank, CollectiveAttributes attributes) {
+  attributes.root = rank;
+  attributes.name = rank == 0 ? "sent by rank 0" : "sent by rank 1";
+  return attributes;
+}
+
+Tensor pass(const OpDef& op, const Operand& x, const World& pair, int from) {
+  if (pair.size() != 2) detail::fail(op, "takes a world of two ranks, as world.split() makes", x);
+  return detail::apply_to(op, {x},
+                          sent_by(from, attributes_of(pair, Collective::broadcast, x.site())));
+}
+
+// The gradient goes back.
+template <const OpDef& op>
+Tensors pass_back(const GradientContext& g) {
+  const auto& attributes = g.attribute<CollectiveAttributes>();
+  return {apply_one(op, {g.take_dy()}, sent_by(1 - attributes.root, attributes), g.site())};
+}
+
 void require_reducible(const Inference& inference) {
   const DType dtype = inference.inputs[0].dtype;
   const bool is_mean = inference.attribute<CollectiveAttributes>().op == ReduceOp::mean;
@@ -167,6 +187,14 @@ Tensor distributed::broadcast(const Operand& x, const World& world, int root) {
       attributes_of(world, Collective::broadcast, x.site(), ReduceOp::sum, root));
 }
 
+Tensor distributed::send(const Operand& x, const World& pair) {
+  return pass(send_op, x, pair, pair.rank());
+}
+
+Tensor distributed::recv(const Operand& like, const World& pair) {
+  return pass(recv_op, like, pair, 1 - pair.rank());
+}
+
 double distributed::mean(double value, std::int64_t rows, const World& world, CallSite site) {
   const detail::CallSiteScope at(site);
   const auto weight = static_cast<double>(rows);
@@ -268,6 +296,11 @@ constinit const OpDef broadcast_backward_op =
     over_ranks("broadcast_backward", infer_all_reduce, [](const GradientContext& g) -> Tensors {
       return {apply_in(g, broadcast_op, Collective::broadcast, ReduceOp::sum, g.dy())};
     });
+
+constinit const OpDef send_op =
+    over_ranks("send", detail::output_like_first, pass_back<recv_op>, {}, bit(0));
+constinit const OpDef recv_op =
+    over_ranks("recv", detail::output_like_first, pass_back<send_op>, {}, bit(0));
 
 constexpr DeviceKernel kBegin = {.run = cpu::begin_total, .simulated = cpu::count_collective};
 constexpr DeviceKernel kCudaBegin = {

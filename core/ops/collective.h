@@ -28,6 +28,14 @@ Tensor reduce_scatter(const Operand& x, const World& world, ReduceOp op = Reduce
 // The tensor of rank `root`, on every rank. Any dtype.
 Tensor broadcast(const Operand& x, const World& world, int root = 0);
 
+// Sends x to the other rank of a world of two, and returns it. Its gradient is what the other rank
+// computes for recv(), whatever is made of the result here. Any dtype. Throws Error for a world
+// that is not of two ranks, as world.split() makes.
+Tensor send(const Operand& x, const World& pair);
+// The tensor that the other rank sends, of the shape and dtype of `like`. The gradient goes back to
+// that rank's send() where one of `like` is computed. Throws as send.
+Tensor recv(const Operand& like, const World& pair);
+
 // The mean of what each rank has measured on `rows` samples, weighted by them, on every rank: of a
 // metric, say, for EarlyStopping. A rank without rows has no part.
 double mean(double value, std::int64_t rows, const World& world, CallSite site = CallSite::here());
@@ -58,7 +66,7 @@ Tensor rows_in_use(const Tensor& after, const distributed::World& world);
 // gather_share_op: of a rank's share the whole tensor, CollectiveAttributes::whole. whole_op: the
 // same in a graph, as a view of the share that a program gathers where it is used.
 extern const OpDef all_reduce_op, all_reduce_max_op, all_gather_op, reduce_scatter_op, broadcast_op,
-    broadcast_backward_op, begin_total_op, end_total_op, total_in_order_op, begin_gather_op,
-    end_gather_op, gather_share_op, whole_op, rows_in_use_op;
+    broadcast_backward_op, send_op, recv_op, begin_total_op, end_total_op, total_in_order_op,
+    begin_gather_op, end_gather_op, gather_share_op, whole_op, rows_in_use_op;
 
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <thread>
 
+#include "ebb/tests/bytes.h"
 #include "ebb/tests/distributed/ranks.h"
 
 namespace ebb::tests {
@@ -104,6 +105,54 @@ TEST_CASE("Gradients of collectives are those of the sum of all ranks' losses") 
                }),
                cast(equal(x, greatest), DType::f64) * greatest * (2.0 * size)));
   }
+}
+
+TEST_CASE("What one of two ranks sends the other receives, and its gradient comes back") {
+  const World world;
+  const World pair = world.split(world.rank() / 2);
+  if (pair.size() < 2) {
+    CHECK_ERROR(distributed::send(ones({3}), pair), Error, "takes a world of two ranks");
+    return;
+  }
+  const bool sends = pair.rank() == 0;
+  for (const InMode::Kind mode : kModes)
+    for (const DType dtype : {DType::f32, DType::f16, DType::i32}) {
+      INFO(name(dtype) << ", mode " << mode);
+      InMode in(mode);
+      const auto pass = in.function({{dtype, {8, 3}}}, [&](const Tensors& t) -> Tensors {
+        return {sends ? distributed::send(t[0], pair) : distributed::recv(t[0], pair)};
+      });
+      const Tensor y = pass({ranks_own(pair, dtype)})[0];
+      CHECK(bytes_of(y) == bytes_of(reshape(arange(24, {.dtype = dtype}), {8, 3})));
+    }
+  // The sender's network goes on on the receiver: a step of both is one process's.
+  for (const InMode::Kind mode : kModes) {
+    InMode in(mode, DType::f64);
+    const Tensor first = in.parameters.declare("first", {3}, initializers::ones());
+    const Tensor second = in.parameters.declare("second", {3}, initializers::ones());
+    const optim::Sgd sgd({.learning_rate = 0.1});
+    const auto step = in.function({{DType::f64, {3}}}, [&](const Tensors& t) -> Tensors {
+      if (sends) return {sgd.minimize(sum(distributed::send(first * t[0], pair)), in.parameters)};
+      const Tensor x = distributed::recv(first * 0, pair);  // first leads the gradient on
+      return {sgd.minimize(sum(square(x * second)), in.parameters)};
+    });
+    const std::uint64_t sent = pair.sent_bytes();
+    const Tensor x = Tensor::from({1.0, 2.0, 3.0});
+    const Tensor loss = step({x})[0];
+    CHECK(loss.item<double>() == (sends ? 6.0 : 14.0));
+    const char* const trained = sends ? "first" : "second";
+    CHECK(max(abs(in[trained] - (1.0 - 0.2 * square(x)))).item<double>() < 1e-12);
+    CHECK(pair.sent_bytes() - sent == 3 * sizeof(double));
+  }
+}
+
+TEST_CASE("Two ranks that both send are an error on both") {
+  const World world;
+  const World pair = world.split(world.rank() / 2);
+  if (pair.size() < 2) return;
+  const std::string error = error_of([&] { distributed::send(ones({3}), pair); });
+  INFO(error);
+  CHECK(error.find("rank 1 calls broadcast of f32[3], sent by rank 1") != std::string::npos);
 }
 
 TEST_CASE("The greatest of numbers with a NaN among them is NaN") {

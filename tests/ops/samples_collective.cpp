@@ -30,6 +30,13 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
   samples.back().any_shape = true;
   samples.back().reference = [](const Application& a) -> Arrays { return {a[0]}; };
 
+  for (const OpDef* const op : {&send_op, &recv_op}) {
+    samples.push_back(sample_of(*op, "passes", {rows},
+                                EBB_CALL(apply_one(*op, {in[0]}, alone, CallSite::here()))));
+    samples.back().any_shape = samples.back().any_dtype = true;
+    samples.back().reference = [](const Application& a) -> Arrays { return {a[0]}; };
+  }
+
   // Sums are f32 or f64, also beside parts of 16 bits.
   const SampleInput total{{4, 3}, Values::any, DType::f32};
   for (const OpDef* const op : {&begin_total_op, &end_total_op, &begin_gather_op, &end_gather_op}) {
