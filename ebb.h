@@ -93,6 +93,7 @@
 #include "ebb/optim/learning_rate.h"
 #include "ebb/optim/lion.h"
 #include "ebb/optim/optimizer.h"
+#include "ebb/optim/pipeline.h"
 #include "ebb/optim/rmsprop.h"
 #include "ebb/optim/rule.h"
 #include "ebb/optim/sgd.h"
