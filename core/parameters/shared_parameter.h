@@ -29,6 +29,9 @@ class SharedParameter final : public Storage::InShares {
 
   std::size_t bytes() const noexcept override { return spec_.bytes(); }
   const Ref<Storage>& whole(bool for_kernel) override;
+  Storage* whole_now() const noexcept override {
+    return whole_.defined() ? whole_.impl()->storage.get() : nullptr;
+  }
   const Ref<Storage>& share() const noexcept override { return share_.impl()->storage; }
   const Tensor& share_tensor() const noexcept { return share_; }
   const Spec& spec() const noexcept { return spec_; }

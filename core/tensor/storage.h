@@ -39,6 +39,7 @@ class Storage final : public Counted {
     // Where it is whole now. Throws what gathering does. A kernel's next layer lets the last one's
     // go; a pointer alone keeps what other pointers lead to.
     virtual const Ref<Storage>& whole(bool for_kernel) = 0;
+    virtual Storage* whole_now() const noexcept = 0;         // null: nowhere
     virtual const Ref<Storage>& share() const noexcept = 0;  // this rank's
   };
   Storage(Device device, std::unique_ptr<InShares> in_shares)
@@ -83,9 +84,14 @@ class Storage final : public Counted {
   // Call used_on() once the work has been queued: another thread may have used the memory in
   // between, and `stream` has not waited for that.
   void use_on(Stream* stream) const {
+    if (in_shares_) return in_shares_->whole(false)->use_on(stream);
     if (device_.runtime().has_streams()) wait_for_last_user(stream);
   }
   void used_on(Stream* stream) const noexcept {
+    if (in_shares_) {
+      if (const Storage* const whole = in_shares_->whole_now()) whole->used_on(stream);
+      return;
+    }
     if (device_.runtime().has_streams()) require_last_user(stream);
   }
   // Calls use_on() now and used_on() at the end of its life.
