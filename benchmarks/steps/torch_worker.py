@@ -298,8 +298,9 @@ class ShardedTraining(RankTraining):
         self.model = self.model.module
         mesh = init_device_mesh(device.type, (dist.get_world_size(),))
         parts = [m for m in self.model.modules() if isinstance(m, torch.nn.ModuleList)]
-        for layer in [layer for part in parts or [self.model] for layer in part.children()]:
-            if any(True for _ in layer.parameters()):
+        inside = (m for part in parts or [self.model] for m in part.modules())
+        for layer in dict.fromkeys(m for m in inside if not list(m.children())):
+            if list(layer.parameters()):
                 fully_shard(layer, mesh=mesh)
         fully_shard(self.model, mesh=mesh)
         self.adam = torch.optim.Adam(self.model.parameters(), lr=1e-4, **adam)

@@ -205,27 +205,29 @@ double distributed::mean(double value, std::int64_t rows, const World& world, Ca
 
 namespace detail {
 
-Tensor begin_total(const Tensor& total, const World& world, const char* name) {
+// Applies an operator of a step, which is ebb's and not of a line of the user's.
+static Tensor apply_own(const OpDef& op, std::initializer_list<Input> inputs, const World& world,
+                        Collective::Kind kind, const char* name = "", bool adds = false) {
   const CallSite site = CallSite::here();
-  CollectiveAttributes attributes = attributes_of(world, Collective::all_reduce, site);
+  CollectiveAttributes attributes = attributes_of(world, kind, site);
   attributes.name = name;
-  return apply_one(begin_total_op, {total}, attributes, site);
+  attributes.adds = adds ? 1 : 0;
+  return apply_one(op, Inputs(inputs.begin(), inputs.size()), attributes, site);
+}
+
+Tensor begin_total(const Tensor& total, const World& world, const char* name) {
+  return apply_own(begin_total_op, {total}, world, Collective::all_reduce, name);
 }
 
 Tensor end_total(const Tensor& total, const World& world) {
-  const CallSite site = CallSite::here();
-  return apply_one(end_total_op, {total}, attributes_of(world, Collective::all_reduce, site), site);
+  return apply_own(end_total_op, {total}, world, Collective::all_reduce);
 }
 
 Tensor total_in_order(const Tensor& total, const Tensor& part, const Tensor& rows,
                       const World& world, const char* name) {
-  const CallSite site = CallSite::here();
   const bool is_share = world.sharding() >= distributed::Sharding::gradients;
-  CollectiveAttributes attributes =
-      attributes_of(world, is_share ? Collective::reduce_scatter : Collective::all_reduce, site);
-  attributes.name = name;
-  attributes.adds = 1;
-  return apply_one(total_in_order_op, {total, part, rows}, attributes, site);
+  return apply_own(total_in_order_op, {total, part, rows}, world,
+                   is_share ? Collective::reduce_scatter : Collective::all_reduce, name, true);
 }
 
 Tensor share(const Tensor& x, const World& world) {
@@ -236,21 +238,15 @@ Tensor share(const Tensor& x, const World& world) {
 }
 
 Tensor begin_gather(const Tensor& x, const World& world, const char* name) {
-  const CallSite site = CallSite::here();
-  CollectiveAttributes attributes = attributes_of(world, Collective::gather_shares, site);
-  attributes.name = name;
-  return apply_one(begin_gather_op, {x}, attributes, site);
+  return apply_own(begin_gather_op, {x}, world, Collective::gather_shares, name);
 }
 
 Tensor end_gather(const Tensor& x, const World& world) {
-  const CallSite site = CallSite::here();
-  return apply_one(end_gather_op, {x}, attributes_of(world, Collective::gather_shares, site), site);
+  return apply_own(end_gather_op, {x}, world, Collective::gather_shares);
 }
 
 Tensor rows_in_use(const Tensor& after, const World& world) {
-  const CallSite site = CallSite::here();
-  return apply_one(rows_in_use_op, {after}, attributes_of(world, Collective::all_reduce, site),
-                   site);
+  return apply_own(rows_in_use_op, {after}, world, Collective::all_reduce);
 }
 
 }  // namespace detail

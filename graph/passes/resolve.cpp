@@ -101,21 +101,10 @@ class Resolver {
     layer_ = whole.site.layer;
     const auto [found, is_new] = gathered_.try_emplace({value.memory, version});
     if (!is_new) return {found->second, value.offset};
-    const auto id = static_cast<Index>(draft_.steps.size());
-    const auto spec = static_cast<Index>(draft_.specs.size());
-    draft_.specs.push_back(whole.outputs[0]);
-    found->second = new_memory({.category = memory::Category::parameter,
-                                .bytes = draft_.specs[spec].bytes(),
-                                .producer = id});
-    Ref<Node> node = make_ref<Node>(gather_share_op, whole.attributes, whole.site,
-                                    draft_.graph->nodes().size() + draft_.made.size());
-    draft_.steps.push_back({.node = node.get(),
-                            .first_operand = static_cast<Index>(draft_.operands.size()),
-                            .inputs = 1,
-                            .outputs = 1});
-    draft_.made.push_back(std::move(node));
-    draft_.operands.push_back({{value.memory, 0}, spec, version});
-    draft_.operands.push_back({{found->second, 0}, spec, 0});
+    const DraftOperand made =
+        add_made_step(gather_share_op, whole.attributes, whole.site, whole.outputs[0],
+                      memory::Category::parameter, {value.memory, 0}, version);
+    found->second = made.value.memory;
     return {found->second, value.offset};
   }
 
@@ -208,19 +197,31 @@ class Resolver {
 
   void copy(DraftFetch& fetch) {
     const Spec spec = draft_.specs[fetch.spec];
+    const DraftOperand made =
+        add_made_step(copy_op, Attributes(), fetch.source.producer->site, spec,
+                      memory::Category::temporary, fetch.value, fetch.source.version);
+    fetch.value = made.value;
+    fetch.spec = made.spec;
+  }
+
+  // Adds a step that no user wrote, from a version of a value to memory of its own, both of this
+  // spec to the kernel. Returns its output.
+  DraftOperand add_made_step(const OpDef& op, const Attributes& attributes, CallSite site,
+                             const Spec& spec, memory::Category category, const DraftValue& from,
+                             std::uint32_t version) {
     const auto id = static_cast<Index>(draft_.steps.size());
-    Ref<Node> node = make_ref<Node>(copy_op, Attributes(), fetch.source.producer->site,
-                                    draft_.graph->nodes().size() + draft_.made.size());
+    Ref<Node> node =
+        make_ref<Node>(op, attributes, site, draft_.graph->nodes().size() + draft_.made.size());
     draft_.steps.push_back({.node = node.get(),
                             .first_operand = static_cast<Index>(draft_.operands.size()),
                             .inputs = 1,
                             .outputs = 1});
     draft_.made.push_back(std::move(node));
-    draft_.operands.push_back({fetch.value, fetch.spec, fetch.source.version});
-    fetch.value = {new_memory({.bytes = spec.bytes(), .producer = id}), 0};
-    fetch.spec = static_cast<Index>(draft_.specs.size());
+    const auto made = static_cast<Index>(draft_.specs.size());
     draft_.specs.push_back(spec);
-    draft_.operands.push_back({fetch.value, fetch.spec, 0});
+    draft_.operands.push_back({from, made, version});
+    const Index memory = new_memory({.category = category, .bytes = spec.bytes(), .producer = id});
+    return draft_.operands.emplace_back(DraftValue{memory, 0}, made, 0u);
   }
 
   Draft& draft_;

@@ -1,4 +1,5 @@
 #include "ebb/core/ops/collective.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
