@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
-#include "ebb/examples/common/chart.h"
 #include "ebb/examples/common/harness.h"
 
 using namespace ebb;
@@ -46,53 +45,39 @@ memory::Plan plan_step(const Device& device, int ranks, distributed::Sharding sh
   return graph.plan({train}, shapes, device);
 }
 
-double gib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
-
 int main(int argc, char** argv) {
   double flops = 4e12, link = 12.5e9, latency = 5e-6;
-  std::string picture;
-  // Prints a line, and returns the estimated seconds of a step. A message of n bytes takes latency
-  // + n / link. Sums by a ring are 2 (N - 1) messages of n / N bytes (Patarasuk & Yuan, J. Parallel
-  // Distrib. Comput. 69, 2009), by a tree 2 log2 N with as many bytes in all (recursive halving and
-  // doubling: Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput. Appl. 19, 2005).
+  // Estimates a step's seconds. A message of n bytes takes latency + n / link. Sums by a ring are
+  // 2 (N - 1) messages of n / N bytes (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69, 2009), by
+  // a tree 2 log2 N with as many bytes in all (recursive halving and doubling: Thakur, Rabenseifner
+  // & Gropp, Int. J. High Perform. Comput. Appl. 19, 2005).
   const auto print = [&](const memory::Plan& step, int ranks, bool fits) {
     const double computes = 2 * static_cast<double>(step.work.products) / flops;
     const double moves = static_cast<double>(step.sent_bytes) / link;
     const double waits = static_cast<double>(step.sent_messages) * latency;
     const double tree = moves + (ranks > 1 ? waits * std::log2(ranks) / (ranks - 1) : 0);
-    const double all = computes + moves + waits;
     std::printf("%5d %10s  %-4s %12s %10.2f %8.2f %8.2f %8.2f\n", ranks,
                 memory::figure(step.peak_bytes).c_str(), fits ? "yes" : "no",
-                memory::figure(step.sent_bytes).c_str(), computes, tree, moves + waits, all);
-    return all;
+                memory::figure(step.sent_bytes).c_str(), computes, tree, moves + waits,
+                computes + moves + waits);
   };
   const auto run = [&](const Device& device) {
     const std::size_t capacity = device.runtime().capacity_bytes();
-    examples::Chart peaks{
-        "GiB of a rank at the peak, by what is sharded, over the number of ranks"},
-        times{"Seconds of a step, estimated"};
     for (const auto& [name, sharding] : kWays) {
       std::printf("sharded: %s\n%5s %10s  %-4s %12s %10s %8s %8s %8s\n", name, "ranks", "peak",
                   "fits", "sent", "computes", "tree", "ring", "step");
-      std::vector<double> peak, seconds;
       for (int ranks = 1; ranks <= kBatch; ranks *= 2) {
         const memory::Plan step = plan_step(device, ranks, sharding);
-        peak.push_back(gib(step.peak_bytes));
-        seconds.push_back(print(step, ranks, step.reserved_bytes <= capacity));
+        print(step, ranks, step.reserved_bytes <= capacity);
       }
-      peaks.curves.emplace_back(name, peak);
-      times.curves.emplace_back(name, seconds);
     }
-    peaks.curves.emplace_back("memory", std::vector(times.curves[0].second.size(), gib(capacity)));
     std::printf(
         "Seconds are estimates from %g FLOP/s, %g byte/s and %g s a message. A step\n"
         "computes, then sends by the ring.\n",
         flops, link, latency);
-    if (!picture.empty()) examples::write_charts(picture, {peaks, times});
   };
   return examples::run_example(argc, argv, "What does a step of GPT-2 take on a cluster?", run,
                                {{"--flops", &flops, "FLOP/s of a rank"},
                                 {"--link", &link, "Bytes a second that a rank sends"},
-                                {"--latency", &latency, "Seconds that a message takes besides"},
-                                {"--picture", &picture, "Write charts there (SVG)"}});
+                                {"--latency", &latency, "Seconds that a message takes besides"}});
 }

@@ -192,14 +192,11 @@ std::optional<Arguments> parse_arguments(const std::string& program, int argc,
   if (trains)
     add_files(app, arguments, "Save the run there, again and again",
               "Go on with the run saved there");
-  for (const auto& [name, value, help] : own)
-    if (const auto* const number = std::get_if<double*>(&value))
-      app.add_option(name, **number, help)
-          ->check(takes_positive())
-          ->capture_default_str()
-          ->type_name("X");
-    else
-      app.add_option(name, *std::get<std::string*>(value), help)->type_name("FILE");
+  for (const auto& [name, number, help] : own)
+    app.add_option(name, *number, help)
+        ->check(takes_positive())
+        ->capture_default_str()
+        ->type_name("X");
   if (!parse(app, argc, argv)) return {};
   if (by_place->count() + by_name->count() > 1) throw BadArguments("takes one device, not two");
   try {

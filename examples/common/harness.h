@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <variant>
 #include <vector>
 
 #include "ebb/core/device/device.h"
@@ -25,10 +24,10 @@ struct Arguments {
   std::string resume = {};  // "": from the start
 };
 
-// An argument of a program's own: a number above 0, or a file to write.
+// An argument of a program's own: a number above 0.
 struct OwnArgument {
   const char* name;  // "--flops"
-  std::variant<double*, std::string*> value;
+  double* value;
   const char* help;
 };
 
