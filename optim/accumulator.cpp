@@ -155,20 +155,18 @@ Micro differentiate(Parts& parts, const Tensor& loss, const Tensor& samples,
     for (const std::size_t target : below[p]) {
       entries.push_back(&parts[p].group.parameters.entries()[target]);
       inputs.push_back(entries.back()->tensor);
-      if (world && Reduction::is_in_order(*world))
+      if (world && is_in_order(*world))
         sums.push_back(parts[p].step.sum(parts[p].step.position(target)));
     }
   Micro micro{loss, samples, samples};
   Tensors found;
   if (world) {
-    WorldMean mean(*world, samples, loss);
-    Reduction reduction(*world, entries, samples, std::move(sums));
-    ebb::detail::gradients_for("minimize", loss, inputs, {}, [&](std::size_t i, Tensor gradient) {
-      reduction.arrive(i, gradient);
-    });
-    found = reduction.sums();
-    mean.finish();
-    micro = {mean.mean, mean.count, fill_like(samples, 1), Reduction::is_in_order(*world)};
+    Summed summed = sum_over(*world, entries, samples, loss, std::move(sums),
+                             [&](const ebb::detail::TakeGradient& take) {
+                               ebb::detail::gradients_for("minimize", loss, inputs, {}, take);
+                             });
+    found = std::move(summed.sums);
+    micro = {summed.loss, summed.count, fill_like(samples, 1), is_in_order(*world)};
   } else {
     found = ebb::detail::gradients_for("minimize", loss, inputs);
   }

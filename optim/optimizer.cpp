@@ -66,34 +66,20 @@ struct Averaged {
   }
 };
 
-// The gate of a step with the rows of all ranks: closed where none has any.
-Gate gate_of(const Tensor& count) { return {ebb::detail::at_least(count, 1), count}; }
-
-// The gradients of a loss with respect to `inputs`, which are those entries', and the loss, summed
-// over the world while they are computed.
+// Sums over the world: of the loss and its gradients with respect to `inputs`, which are those
+// entries', while these are computed; or of gradients that are there, last parameters first.
 Averaged average(const distributed::World& world, const Entries& entries, const Tensor& loss,
-                 const Tensors& inputs) {
-  const Tensor rows = ebb::detail::rows_in_use(loss, world);
-  WorldMean mean(world, rows, loss);
-  Reduction reduction(world, entries, rows);
-  ebb::detail::gradients_for("minimize", loss, inputs, {}, [&](std::size_t i, Tensor gradient) {
-    reduction.arrive(i, gradient);
-  });
-  Tensors sums = reduction.sums();
-  mean.finish();
-  return {std::move(sums), gate_of(mean.count), mean.mean};
-}
-
-// Likewise of gradients that are there, last parameters first.
-Averaged average(const distributed::World& world, const Entries& entries, Tensors gradients) {
-  const Tensor rows = ebb::detail::rows_in_use(gradients[0], world);
-  WorldMean mean(world, rows, {});
-  Reduction reduction(world, entries, rows);
-  for (std::size_t i = gradients.size(); i-- > 0;)
-    reduction.arrive(i, std::exchange(gradients[i], {}));
-  Tensors sums = reduction.sums();
-  mean.finish();
-  return {std::move(sums), gate_of(mean.count)};
+                 const Tensors& inputs, Tensors gradients = {}) {
+  const Tensor rows = ebb::detail::rows_in_use(loss.defined() ? loss : gradients[0], world);
+  Summed summed =
+      sum_over(world, entries, rows, loss, {}, [&](const ebb::detail::TakeGradient& take) {
+        if (loss.defined()) ebb::detail::gradients_for("minimize", loss, inputs, {}, take);
+        for (std::size_t i = gradients.size(); i-- > 0;) take(i, std::exchange(gradients[i], {}));
+      });
+  // The gate is closed where no rank has rows.
+  return {std::move(summed.sums),
+          {ebb::detail::at_least(summed.count, 1), summed.count},
+          std::move(summed.loss)};
 }
 
 // A step with these gradients of the targets.
@@ -104,8 +90,8 @@ std::vector<Tensor> make_step(const Optimizer& optimizer, const Parameters& para
   OptimizerStep step(optimizer, parameters, std::move(targets));
   const std::optional<distributed::World>& world = optimizer.world();
   return with_ranks(world, [&] {
-    const Averaged averaged =
-        world ? average(*world, entries, std::move(gradients)) : Averaged{std::move(gradients)};
+    const Averaged averaged = world ? average(*world, entries, {}, {}, std::move(gradients))
+                                    : Averaged{std::move(gradients)};
     step.prepare(averaged.gate, [&](std::size_t i) { return averaged.mean(averaged.sums[i]); });
     return commit([&] { return step.queue(averaged.sums); });
   });

@@ -1,6 +1,7 @@
 #include "ebb/optim/detail/reduction.h"
 
 #include "ebb/core/base/interned.h"
+#include "ebb/core/base/no_copy.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/collective.h"
 #include "ebb/core/ops/comparison.h"
@@ -34,13 +35,51 @@ class AsGradients : NoCopy {
   const ebb::detail::TapeModeScope scope_;
 };
 
-}  // namespace
+class Reduction : NoCopy {
+ public:
+  Reduction(const distributed::World& world, const Entries& parameters, const Tensor& rows,
+            const Tensor& loss, Tensors starts);
+  // After an exception waits for sums under way, as their memory goes.
+  ~Reduction() {
+    if (!is_over_) world_.state().drain();
+  }
+  void arrive(std::size_t i, const Tensor& gradient);
+  Summed finish();
+
+ private:
+  struct Bucket {
+    std::int64_t elements = 0;
+    DType dtype = DType::f32, sum_dtype = DType::f32;  // of the parameters, of their sums
+    std::size_t left = 0;                              // gradients that have not arrived
+    const char* name = "";
+    Tensor total = {}, parts = {};  // parts: of sums in order
+  };
+  struct Place {
+    std::size_t bucket;
+    std::int64_t begin;
+  };
+  Tensor view(const Tensor& bucket, std::size_t i) const;
+  Tensor sum(std::size_t i) const;
+  void open(std::size_t bucket);
+
+  const distributed::World world_;
+  const bool is_in_order_ = is_in_order(world_);
+  const bool makes_shares_ = world_.sharding() >= distributed::Sharding::gradients;
+  const Entries& parameters_;
+  const Tensor rows_, loss_;
+  const Tensors starts_;
+  std::vector<Place> places_;
+  std::vector<Bucket> buckets_;
+  Tensor rows_and_loss_;
+  bool is_over_ = false;
+};
 
 Reduction::Reduction(const distributed::World& world, const Entries& parameters, const Tensor& rows,
-                     Tensors starts)
+                     const Tensor& loss, Tensors starts)
     : world_(world),
       parameters_(parameters),
       rows_(rows),
+      loss_(loss),
       starts_(std::move(starts)),
       places_(parameters.size()) {
   // Names a bucket in full, so that ranks with other parameters between first and last differ.
@@ -72,10 +111,15 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
     all += (all.empty() ? "" : ", ") + last + ' ' + parameter.shape().to_string();
   }
   name();
-}
 
-Reduction::~Reduction() {
-  if (!is_over_) world_.state().drain();
+  const ebb::detail::TapeModeScope scope(ebb::detail::without_history());
+  const Tensor weight = cast(rows, DType::f64);
+  Tensor weighted = fill_like(weight, 0);
+  if (loss.defined())  // of no rows it is NaN
+    weighted = where(rows > 0, cast(reshape(loss, {}), DType::f64) * weight, 0);
+  rows_and_loss_ = stack({weight, weighted});
+  if (!world.ordered())
+    rows_and_loss_ = ebb::detail::begin_total(rows_and_loss_, world, "rows and loss of a step");
 }
 
 Tensor Reduction::view(const Tensor& bucket, std::size_t i) const {
@@ -122,39 +166,33 @@ void Reduction::arrive(std::size_t i, const Tensor& gradient) {
   bucket.parts = Tensor();
 }
 
-Tensors Reduction::sums() {
-  const AsGradients scope;
-  if (!is_in_order_)
-    for (Bucket& bucket : buckets_) bucket.total = ebb::detail::end_total(bucket.total, world_);
+Summed Reduction::finish() {
+  Summed summed;
+  {
+    const AsGradients scope;
+    if (!is_in_order_)
+      for (Bucket& bucket : buckets_) bucket.total = ebb::detail::end_total(bucket.total, world_);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) summed.sums.push_back(sum(i));
+  }
+  const ebb::detail::TapeModeScope scope(ebb::detail::without_history());
+  rows_and_loss_ = world_.ordered() ? distributed::all_reduce(rows_and_loss_, world_)
+                                    : ebb::detail::end_total(rows_and_loss_, world_);
   is_over_ = true;
-  Tensors sums;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) sums.push_back(sum(i));
-  return sums;
-}
-
-WorldMean::WorldMean(const distributed::World& world, const Tensor& rows, const Tensor& loss)
-    : world_(world), loss_(loss) {
-  const ebb::detail::TapeModeScope scope(ebb::detail::without_history());
-  const Tensor weight = cast(rows, DType::f64);
-  Tensor weighted = fill_like(weight, 0);
-  if (loss.defined())  // of no rows it is NaN
-    weighted = where(rows > 0, cast(reshape(loss, {}), DType::f64) * weight, 0);
-  sums_ = stack({weight, weighted});
-  if (!world.ordered()) sums_ = ebb::detail::begin_total(sums_, world, "rows and loss of a step");
-}
-
-WorldMean::~WorldMean() {
-  if (!count.defined()) world_.state().drain();
-}
-
-void WorldMean::finish() {
-  const ebb::detail::TapeModeScope scope(ebb::detail::without_history());
-  sums_ = world_.ordered() ? distributed::all_reduce(sums_, world_)
-                           : ebb::detail::end_total(sums_, world_);
-  const Tensor rows = select(sums_, 0, 0);
-  count = cast(rows, DType::i64);
+  const Tensor rows = select(rows_and_loss_, 0, 0);
+  summed.count = cast(rows, DType::i64);
   if (loss_.defined())
-    mean = reshape(cast(select(sums_, 0, 1) / rows, loss_.dtype()), loss_.shape());
+    summed.loss = reshape(cast(select(rows_and_loss_, 0, 1) / rows, loss_.dtype()), loss_.shape());
+  return summed;
+}
+
+}  // namespace
+
+Summed sum_over(const distributed::World& world, const Entries& parameters, const Tensor& rows,
+                const Tensor& loss, Tensors starts,
+                const std::function<void(const ebb::detail::TakeGradient&)>& differentiate) {
+  Reduction reduction(world, parameters, rows, loss, std::move(starts));
+  differentiate([&](std::size_t i, const Tensor& gradient) { reduction.arrive(i, gradient); });
+  return reduction.finish();
 }
 
 }  // namespace ebb::optim
