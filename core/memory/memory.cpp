@@ -12,6 +12,7 @@
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/simulation.h"
 #include "ebb/core/device/world_state.h"
+#include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/random/random.h"
 
@@ -137,6 +138,32 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
 }
 
 }  // namespace memory
+
+distributed::Sharding distributed::least_sharding(const Device& device, memory::Limit budget,
+                                                  const std::function<void(Device)>& program,
+                                                  const memory::PredictOptions& options,
+                                                  CallSite site) {
+  const detail::CallSiteScope at(site);
+  if (!options.world) detail::refuse("least_sharding", "takes .world, a rank of a simulated world");
+  const std::size_t most = budget.bytes_of(device.runtime().capacity_bytes());
+  constexpr const char* kNames[] = {"none", "optimizer_state", "gradients", "parameters"};
+  std::string found;
+  for (const Sharding sharding :
+       {Sharding::none, Sharding::optimizer_state, Sharding::gradients, Sharding::parameters}) {
+    memory::PredictOptions with = options;
+    with.world = World::simulated(options.world->rank(), options.world->size(),
+                                  {.ordered = options.world->ordered(), .sharding = sharding});
+    try {
+      const std::size_t takes = memory::predict(device, program, with).least_limit_bytes;
+      if (takes <= most) return sharding;
+      found += std::string(", ") + kNames[static_cast<int>(sharding)] + " takes " +
+               memory::exact_figure(takes);
+    } catch (const Error&) {  // of a session's own budget, say
+      if (sharding == Sharding::parameters && found.empty()) throw;
+    }
+  }
+  detail::refuse("least_sharding", "no sharding keeps to " + memory::exact_figure(most) + found);
+}
 
 memory::Ledger& ledger_of(const Device& device) noexcept {
   return ledger_of(device.runtime().allocator());

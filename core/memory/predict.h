@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/device/device.h"
 #include "ebb/core/device/simulation.h"
@@ -65,3 +66,21 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
                    const PredictOptions& options = {});
 
 }  // namespace ebb::memory
+
+namespace ebb::distributed {
+
+// Sharding as a means to keep to a budget: the first, in their order, with which `program` runs on
+// the device within a limit of `budget` bytes, as memory::predict says of the rank that
+// `options.world` names. Within the program World() is that rank with the sharding that is tried.
+// Of ranks with equal parts of a batch rank 0 takes most.
+//
+//   const auto fits = distributed::least_sharding(device, 6_GiB, train,
+//                                                 {.world = distributed::World::simulated(0, 8)});
+//
+// A sharding with which the program throws is passed over. Where none is enough, throws Error that
+// says what each takes; where the program throws with all of them, what it throws.
+Sharding least_sharding(const Device& device, memory::Limit budget,
+                        const std::function<void(Device)>& program,
+                        const memory::PredictOptions& options, CallSite site = CallSite::here());
+
+}  // namespace ebb::distributed

@@ -229,30 +229,69 @@ TEST_CASE("A graph's plan for a rank is what the rank's session measures, in byt
   CHECK(plan.peak_bytes == session.stats().allocated.peak);
 }
 
-TEST_CASE("What ranks have shares of takes a part of the memory on each") {
-  const auto peak = [](Sharding sharding, InMode::Kind mode) {
-    return memory::predict(
-               Device::cpu(),
-               [&](const Device& twin) {
-                 const World over;
-                 InMode in(mode, DType::f32, {1}, {.device = twin}, over);
-                 const models::Mlp model(in.parameters, {256, 256, 256, 256, 256, 256, 256});
-                 const auto step = in.function({{DType::f32, {2, 256}}}, [&](const Tensors& t) {
-                   return Tensors{adam_over(over).minimize(mse(model(t[0]), t[0]), in.parameters)};
-                 });
-                 for (int i = 0; i < 2; ++i) step({ones({2, 256}, {.device = twin})});
-               },
-               {.world = World::simulated(5, 32, {.sharding = sharding})})
-        .peak_bytes;
-  };
+TEST_CASE("What ranks have shares of takes a part of the memory on each, as budgets know") {
   for (const InMode::Kind mode : kModes) {
     INFO("mode " << mode);
+    const auto program = [&](const Device& twin) {
+      const World over;
+      InMode in(mode, DType::f32, {1}, {.device = twin}, over);
+      const models::Mlp model(in.parameters, {256, 256, 256, 256, 256, 256, 256});
+      const auto step = in.function({{DType::f32, {2, 256}}}, [&](const Tensors& t) {
+        return Tensors{adam_over(over).minimize(mse(model(t[0]), t[0]), in.parameters)};
+      });
+      for (int i = 0; i < 2; ++i) step({ones({2, 256}, {.device = twin})});
+    };
+    const auto predicted = [&](Sharding sharding) {
+      return memory::predict(Device::cpu(), program,
+                             {.world = World::simulated(5, 32, {.sharding = sharding})});
+    };
     constexpr std::size_t kLayer = 256 * 257 * sizeof(float), kAll = 6 * kLayer;
-    const std::size_t whole = peak(Sharding::none, mode);
+    const std::size_t whole = predicted(Sharding::none).peak_bytes;
     CHECK(whole > 4 * kAll);  // parameters, gradients, two moments
-    CHECK(peak(Sharding::optimizer_state, mode) < whole - 3 * kAll / 2);
-    CHECK(peak(Sharding::gradients, mode) < kAll + 3 * kLayer);
-    CHECK(peak(Sharding::parameters, mode) < 4 * kLayer);
+    CHECK(predicted(Sharding::optimizer_state).peak_bytes < whole - 3 * kAll / 2);
+    CHECK(predicted(Sharding::gradients).peak_bytes < kAll + 3 * kLayer);
+    CHECK(predicted(Sharding::parameters).peak_bytes < 4 * kLayer);
+
+    const auto fits = [&](std::size_t budget) {
+      return distributed::least_sharding(Device::cpu(), budget, program,
+                                         {.world = World::simulated(5, 32)});
+    };
+    for (const auto sharding : {Sharding::optimizer_state, Sharding::gradients}) {
+      const std::size_t takes = predicted(sharding).least_limit_bytes;
+      CHECK(fits(takes) == sharding);
+      CHECK(fits(takes - 1) > sharding);
+    }
+    CHECK(fits(whole * 2) == Sharding::none);
+    CHECK(error_of([&] { fits(kLayer); }).find("no sharding keeps to 263,168, none takes ") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("A session's budget is kept on every rank, with shares or without") {
+  for (const distributed::WorldOptions& options : kWorlds) {
+    INFO("ordered " << options.ordered << ", sharding " << static_cast<int>(options.sharding));
+    const World world(options);
+    Graph graph;
+    const Parameters parameters(graph, Seed{1}, {.world = world});
+    const models::Mlp model(parameters, {5, 50, 50, 50, 1});
+    const Tensor x = graph.placeholder("x", DType::f32, {-1, 5});
+    const Tensor step = adam_over(world).minimize(mean(square(model(x))), parameters);
+    const std::int64_t rows = 600 + world.rank();
+    const FedShapes shapes{{x, {rows, 5}}};
+    const std::size_t least = graph.least_budget({step}, shapes, Device::cpu());
+    CHECK(least < graph.plan({step}, shapes, Device::cpu()).reserved_bytes);
+    std::vector<float> losses;
+    for (const bool is_bound : {false, true}) {
+      SessionOptions session_options;
+      if (is_bound) session_options.budget = least;
+      Session session(graph, session_options);
+      session.initialize(parameters);
+      for (int i = 0; i < 2; ++i)
+        losses.push_back(session.run(step, {{x, ones({rows, 5})}}).item<float>());
+      if (is_bound) CHECK(session.stats().reserved.peak <= least);
+    }
+    CHECK(losses[2] == Approx(losses[0]));
+    CHECK(losses[3] == Approx(losses[1]));
   }
 }
 
