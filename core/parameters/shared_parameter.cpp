@@ -60,6 +60,12 @@ const std::byte* own_values(const Tensor& parameter, const std::byte* whole) {
   return whole + static_cast<std::size_t>(first) * size_of(impl.spec.dtype);
 }
 
+void let_go(const Tensor& parameter) noexcept {
+  const Ref<Storage>& storage = parameter.impl()->storage;
+  if (storage && storage->in_shares())
+    static_cast<SharedParameter&>(*storage->in_shares()).let_go();
+}
+
 Tensor stored(const Tensor& parameter) {
   const TensorImpl& impl = *parameter.impl();
   if (parameter.is_symbolic()) {

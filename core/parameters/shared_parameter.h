@@ -29,6 +29,10 @@ class SharedParameter final : public Storage::InShares {
 
   std::size_t bytes() const noexcept override { return spec_.bytes(); }
   const Ref<Storage>& whole(bool for_kernel) override;
+  void let_go() noexcept {
+    std::erase(now_->parameters, this);
+    whole_ = Tensor();
+  }
   Storage* whole_now() const noexcept override {
     return whole_.defined() ? whole_.impl()->storage.get() : nullptr;
   }
@@ -56,6 +60,8 @@ CollectiveAttributes gathers(const distributed::World& world, const std::string&
 const Communicator* shared_by(const Tensor& parameter) noexcept;
 // Values of a parameter, from which those of this rank's share on; null stays.
 const std::byte* own_values(const Tensor& parameter, const std::byte* whole);
+// Ends the whole of a parameter of which ranks have shares, which nothing uses any more.
+void let_go(const Tensor& parameter) noexcept;
 // Where a parameter lies: the tensor itself, or this rank's share of it, flat. Without a history.
 Tensor stored(const Tensor& parameter);
 

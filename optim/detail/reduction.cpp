@@ -11,6 +11,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
+#include "ebb/core/parameters/shared_parameter.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/optim/all_operators.h"
@@ -148,6 +149,7 @@ void Reduction::open(std::size_t index) {
 
 void Reduction::arrive(std::size_t i, const Tensor& gradient) {
   const AsGradients scope;
+  ebb::detail::let_go(parameters_[i]->tensor);  // the backward pass is done with it
   Bucket& bucket = buckets_[places_[i].bucket];
   if (!bucket.total.defined()) open(places_[i].bucket);
   if (makes_shares_)
