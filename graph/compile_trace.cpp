@@ -99,7 +99,8 @@ std::unique_ptr<Traced> Tracer::finish(const CompileOptions& options) {
   const Runtime& runtime = device().runtime();
   std::vector<Node*> effects;
   for (const Ref<Node>& node : traced_->graph->nodes())
-    if (!node->op->updates.empty() && node->root->op == &captured_op) effects.push_back(node.get());
+    if (node->op->updates.empty() ? node->op->communicates : node->root->op == &captured_op)
+      effects.push_back(node.get());
   if (!fetches_.empty() || !effects.empty())
     traced_->program =
         make_program(*traced_->graph, fetches_, fed_, runtime,

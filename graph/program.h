@@ -103,7 +103,8 @@ struct ProgramOptions {
   bool least = false;  // makes the plan that takes the fewest bytes, budget or not
   // The variables of the session; null: of one that runs this program alone.
   const SessionVariables* variables = nullptr;
-  std::span<Node* const> effects = {};  // updates that run though no fetch needs them
+  std::span<Node* const> effects =
+      {};  // updates and collectives that run though no fetch needs them
 };
 
 // Whether the calling thread looks for NaN (DetectNan). Its programs do not fuse, so that plans for

@@ -1,5 +1,6 @@
 #include "ebb/optim/pipeline.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "ebb/core/autodiff/reverse.h"
@@ -30,6 +31,16 @@ struct Micro {
   Tensor x, y = {};  // of this rank's stages; the last rank's y is the loss
 };
 
+// Each stage's parameters are on one rank alone, so that ranks have nothing to share or save
+// together.
+Device device_of(const Parameters& parameters, CallSite site) {
+  const detail::CallScope at(site);
+  if (parameters.is_symbolic()) detail::refuse("Pipeline", "takes no parameters of a graph");
+  if (parameters.world())
+    detail::refuse("Pipeline", "takes parameters without a world: each rank has its own stages");
+  return parameters.device();
+}
+
 // Adds rows gradient to the sums of the parameters. Returns the gradient of x, if it has one.
 Tensor differentiate(const Parameters& p, const Micro& micro, const Tensor& dy, Tensors& sums) {
   std::vector<detail::Edge> edges{detail::edge_of(micro.x)};
@@ -40,6 +51,7 @@ Tensor differentiate(const Parameters& p, const Micro& micro, const Tensor& dy, 
   detail::ReverseOptions options;
   options.take = [&](std::size_t i, Tensor gradient) {
     if (i == 0) return void(dx = std::move(gradient));
+    if (sums.size() < edges.size() - 1) sums.resize(edges.size() - 1);  // a stage may declare late
     Tensor& sum = sums[i - 1];
     if (!sum.defined()) sum = cast(zeros_like(gradient), optim::state_dtype_of(gradient.dtype()));
     apply_one(optim::accumulate_op, {sum, gradient, rows}, {}, CallSite::here());
@@ -56,7 +68,8 @@ Pipeline::Pipeline(const std::vector<Stage>& stages, Loss loss, const Parameters
       pairs_{pair_of(world, 0, site), pair_of(world, 1, site)},
       parameters_(parameters),
       loss_(std::move(loss)),
-      micro_batches_(options.micro_batches) {
+      micro_batches_(options.micro_batches),
+      device_(device_of(parameters, site)) {
   const detail::CallScope at(site);
   const int count = static_cast<int>(stages.size()), size = world.size();
   const std::string what = "a pipeline of " + std::to_string(count) + " stages and " +
@@ -94,11 +107,14 @@ Tensor Pipeline::minimize(const optim::Optimizer& optimizer, const Tensor& x, co
   const std::int64_t rows = x.size(0);
   if (target.size(0) != rows) detail::refuse<ShapeError>("Pipeline", "takes a target for each row");
   if (detail::tape_mode().tracing) detail::refuse("Pipeline", "makes its steps eagerly");
+  if (detail::tape_mode().no_grad) detail::refuse("Pipeline", "is given no gradients under NoGrad");
+  if (world_.state().has_batch())
+    detail::refuse("Pipeline", "all ranks give the same batch: its loader has no .shard");
   if (optimizer.clip().global_norm > 0 && last_ > 0)
     detail::refuse("Pipeline", "no rank knows the gradients' global norm; clip by .norm or .value");
   const std::int64_t count = std::min<std::int64_t>(rows, micro_batches_);
   const std::int64_t ahead = std::min<std::int64_t>(count, last_ - rank_);
-  Tensors sums(parameters_.entries().size());
+  Tensors sums;
   Tensor loss = Tensor::zeros({}, DType::f64, device_);
   std::deque<Micro> alive;
   for (std::int64_t i = 0; i < count + ahead; ++i) {
@@ -125,7 +141,8 @@ Tensor Pipeline::minimize(const optim::Optimizer& optimizer, const Tensor& x, co
   loss = broadcast(loss / rows, world_, last_);
   for (Tensor& sum : sums)
     if (sum.defined()) sum = cast(std::move(sum) / rows, parameters_.dtype());
-  optimizer.apply(sums, parameters_);
+  sums.resize(parameters_.entries().size());
+  if (std::ranges::any_of(sums, &Tensor::defined)) optimizer.apply(sums, parameters_);
   return loss;
 } catch (const std::exception& error) {
   for (const World& world : {world_, next_, previous_}) world.state().fail(error.what());

@@ -28,16 +28,18 @@ class Pipeline : NoCopy {
   using Loss = std::function<Tensor(const Tensor& y, const Tensor& target)>;
 
   // All ranks make the same pipeline. Throws Error for fewer stages than ranks, no micro-batch,
-  // ranks that differ in one of the two, and parameters of a graph.
+  // ranks that differ in one of the two, and parameters of a graph or with a world.
   Pipeline(const std::vector<Stage>& stages, Loss loss, const Parameters& parameters,
            const World& world, const PipelineOptions& options = {},
            CallSite site = CallSite::here());
 
   // A step with a batch, all of which every rank gives; only the first reads x, only the last
-  // target. Returns the mean loss before it, f64[], on every rank. Updates as an Accumulator that
-  // is given the micro-batches in order; of fewer rows, one each. Eager. Throws ShapeError for
-  // another number of targets, Error for clipping by a global norm and where this rank trains
-  // nothing; OutOfMemory. Then the others throw by their next step, and the pipeline is over.
+  // target. Returns the mean loss before it, f64[], on every rank: NaN of a batch without rows,
+  // which changes nothing. Updates as an Accumulator that is given the micro-batches in order (bit
+  // for bit in f32, but for clipping by .norm, which rounds in another order); of fewer rows, one
+  // each. Eager. Throws ShapeError for another number of targets, Error for clipping by a global
+  // norm, a batch of a loader with .shard = world, and under NoGrad; OutOfMemory. Then the others
+  // throw by their next step, and the pipeline is over.
   Tensor minimize(const optim::Optimizer& optimizer, const Tensor& x, const Tensor& target,
                   CallSite site = CallSite::here());
 
@@ -54,7 +56,7 @@ class Pipeline : NoCopy {
   const Parameters parameters_;
   const Loss loss_;
   const int micro_batches_;
-  const Device device_ = parameters_.device(), simulated_ = device_.twin();
+  const Device device_, simulated_ = device_.twin();
   std::vector<Function> before_, own_;      // stages of the ranks before this one; its own
   std::map<std::string, Tensor> arriving_;  // simulated, by x's shape and dtype
 };

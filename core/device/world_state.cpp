@@ -180,6 +180,11 @@ void WorldState::add_batch(std::int64_t rows) {
   batches_.push_back(rows);
 }
 
+bool WorldState::has_batch() const noexcept {
+  const std::lock_guard lock(Messenger::instance().mutex);
+  return !batches_.empty();
+}
+
 void WorldState::remove_batch(std::int64_t rows) noexcept {
   const std::lock_guard lock(Messenger::instance().mutex);
   const auto found = std::ranges::find(batches_, rows);
@@ -263,7 +268,9 @@ void WorldState::fail(const std::string& cause) noexcept {
       const std::lock_guard lock(Messenger::instance().mutex);
       if (tells_of_failure()) return;
     }
-    Operation operation{.text = cause};
+    const int in_job = process_rank();
+    Operation operation{
+        .text = (in_job == rank_ ? "" : "(rank " + std::to_string(in_job) + " of all) ") + cause};
     operation.mine.ending = has_failed;
     enqueue(std::move(operation));
   } catch (const std::exception&) {  // the launcher notices when this process ends

@@ -61,6 +61,7 @@ class WorldState final : public Communicator {
   static const std::string& closed();
   // A batch of a loader that is in use, of which this rank has `rows`.
   void add_batch(std::int64_t rows);
+  bool has_batch() const noexcept;
   void remove_batch(std::int64_t rows) noexcept;
 
  private:

@@ -33,7 +33,8 @@ Tensor broadcast(const Operand& x, const World& world, int root = 0);
 // that is not of two ranks, as world.split() makes.
 Tensor send(const Operand& x, const World& pair);
 // The tensor that the other rank sends, of the shape and dtype of `like`. The gradient goes back to
-// that rank's send() where one of `like` is computed. Throws as send.
+// that rank's send() where one of `like` is computed, so `like` has to take one:
+// zeros(..).with_grad(). Throws as send.
 Tensor recv(const Operand& like, const World& pair);
 
 // The mean of what each rank has measured on `rows` samples, weighted by them, on every rank: of a

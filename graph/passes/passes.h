@@ -17,7 +17,7 @@ struct Rows;
 // out: results stay the same. (program.cpp leaves them out for sessions that say so.)
 
 // Finds what the fetches need: nodes that run, nodes needed for their shape only, and in-place
-// updates that made the values read. `effects` are updates that run as well. Throws Error for
+// updates that made the values read. `effects` run as well. Throws Error for
 // fetches of another graph.
 Draft prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
             const char* what = "run", std::span<Node* const> effects = {});

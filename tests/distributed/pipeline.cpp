@@ -6,10 +6,18 @@ namespace {
 
 using distributed::Pipeline;
 
-// Five stages of 5 features, which 1 to 5 ranks share. The last makes one number of each row.
+// Five stages of 5 features, which 1 to 5 ranks share. The first declares its parameters late, the
+// last makes one number of each row.
 std::vector<Pipeline::Stage> stages() {
   std::vector<Pipeline::Stage> all(
       4, [](const Parameters& p) { return models::Dense(p, 5, 5, Activation::tanh); });
+  all[0] = [](const Parameters& p) {
+    const auto late = std::make_shared<std::optional<models::Dense>>();
+    return [=](const Tensor& x) {
+      if (!*late) late->emplace(p, 5, 5, Activation::tanh);
+      return (**late)(x);
+    };
+  };
   all.push_back([](const Parameters& p) { return models::Dense(p, 5, 1); });
   return all;
 }
@@ -47,6 +55,7 @@ TEST_CASE("A pipeline trains as one process that accumulates the micro-batches, 
           const double loss = pipeline.minimize(adam, x, y).item<double>();
           CHECK(std::abs(loss - sum / static_cast<double>(rows)) <= (is_f32 ? 0 : 0.01));
         }
+      CHECK(std::isnan(pipeline.minimize(adam, zeros({0, 5}), zeros({0, 1})).item<double>()));
       CHECK(own.entries().size() >= 2);
       for (const auto& [name, tensor] : own.entries()) {
         INFO(name);
@@ -153,6 +162,18 @@ TEST_CASE("Ranks whose pipelines differ, or of which one fails, have an error on
                 .minimize(optim::Sgd({.clip = {.global_norm = 1}}), x, y);
           }).find("global norm") != std::string::npos);
   }
+  CHECK(error_with([&](const World& world, const Parameters&) {
+          Pipeline(stages(), loss_of, Parameters(Device::cpu(), {}, {.world = world}), world);
+        }).find("without a world") != std::string::npos);
+  CHECK(error_with([&](const World& world, const Parameters& own) {
+          Pipeline pipeline(stages(), loss_of, own, world);
+          DataLoader loader(some_data(), {.batch = kBatch, .shard = world});
+          for (auto [part, target] : loader) pipeline.minimize(sgd, part, target);
+        }).find("no .shard") != std::string::npos);
+  CHECK(error_with([&](const World& world, const Parameters& own) {
+          const NoGrad none;
+          Pipeline(stages(), loss_of, own, world).minimize(sgd, x, y);
+        }).find("NoGrad") != std::string::npos);
   CHECK(error_with([&](const World& world, const Parameters& own) {
           Pipeline({}, loss_of, own, world);
         }).find("0 stages and 1 micro-batches is too few") != std::string::npos);
