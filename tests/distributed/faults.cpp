@@ -1,0 +1,136 @@
+// Ranks that are killed, at each place of a step.
+#include <fcntl.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "ebb/custom_operator.h"
+#include "ebb/tests/distributed/ranks.h"
+
+namespace ebb::tests {
+namespace {
+
+std::function<void(std::string_view place)> at_place;
+
+void reach(std::string_view place) {
+  if (at_place) at_place(place);
+}
+
+// Passes numbers on, and their gradients.
+struct PassedBack {
+  static constexpr const char* name = "passed_back";
+  template <class X>
+  X operator()(X /*x*/) const {
+    reach("backward");
+    return 1;
+  }
+};
+struct Passed {
+  static constexpr const char* name = "passed";
+  using Derivatives = ebb::Derivatives<PassedBack>;
+  template <class X>
+  X operator()(X x) const {
+    reach(place);
+    return x;
+  }
+  const char* place;
+};
+
+struct PlacedRule final : optim::Rule {
+  const char* name() const noexcept override { return "placed"; }
+  std::span<const char* const> slots() const noexcept override { return {}; }
+  bool is_elementwise() const noexcept override { return true; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    return {in.parameter - in.rate * custom_operator(Passed{"update"}, in.gradient), {}};
+  }
+};
+
+// A training program that reaches "loading", "forward", "backward" and "update" in each step.
+struct Placed {
+  Placed(const World& world, InMode::Kind mode, std::int64_t width)
+      : in(mode, DType::f32, {1}, {}, world),
+        lower(in.parameters.scope("lower"), {5, width}),
+        upper(in.parameters.scope("upper"), {width, width, 1}),
+        optimizer(std::make_shared<PlacedRule>(), 0.05, "", {}, CallSite::here(), world),
+        loader(some_data(), {.batch = 7,
+                             .shuffle = Seed{3},
+                             .transform =
+                                 [](const Batch& batch) {
+                                   reach("loading");
+                                   return batch;
+                                 },
+                             .shard = world}),
+        step(in.function({{DType::f32, {-1, 5}}, {DType::f32, {-1, 1}}},
+                         [this](const Tensors& t) -> Tensors {
+                           // The sum of upper's gradients begins before the gradient comes here.
+                           const Tensor x = custom_operator(Passed{"forward"}, lower(t[0]));
+                           return {optimizer.minimize(mse(upper(x), t[1]), in.parameters)};
+                         })) {}
+
+  std::vector<float> run(int passes) {
+    std::vector<float> losses;
+    for (int pass = 0; pass < passes; ++pass)
+      for (auto [x, y] : loader) losses.push_back(step({x, y})[0].item<float>());
+    return losses;
+  }
+
+  InMode in;
+  models::Mlp lower, upper;
+  optim::Optimizer optimizer;
+  DataLoader loader;
+  InMode::Function step;
+};
+
+struct Death {
+  const char* place;
+  int rank;
+  std::int64_t saved;  // steps in the checkpoint that is left
+};
+constexpr Death kDeaths[] = {{"loading", 1, 3},  {"forward", 1, 3}, {"backward", 1, 3},
+                             {"update", 1, 3},   {"writing", 0, 3}, {"replacing", 0, 3},
+                             {"replaced", 0, 6}, {"closing", 1, 6}};
+
+void die(InMode::Kind mode, Sharding sharding, const Death& death) {
+  const World world({.sharding = sharding});
+  Placed program(world, mode, 1100);  // upper fills a bucket
+  const std::string file = "killed.safetensors";
+  if (world.size() == 1) {  // afterwards
+    program.in.load(file);
+    CHECK(program.in["placed/step"].item<std::int64_t>() == death.saved);
+    return;
+  }
+  program.run(1);
+  program.in.save(file);
+  if (world.rank() == death.rank)
+    at_place = [death](std::string_view place) {
+      if (place == death.place) raise(SIGKILL);
+    };
+  program.run(1);
+  program.in.save(file);
+  reach("closing");
+}
+
+// tests/distributed/killed.sh runs each section as a job, then alone.
+TEST_CASE("A rank ends by a signal and leaves a whole checkpoint", "[.killed]") {
+  for (const bool is_graph : {false, true})
+    for (const bool shares : {false, true})
+      for (const Death& death : kDeaths)
+        DYNAMIC_SECTION((is_graph ? "graph" : "eager")
+                        << (shares ? " shares " : " copies ") << death.place) {
+          die(is_graph ? InMode::graph : InMode::eager,
+              shares ? Sharding::parameters : Sharding::none, death);
+        }
+}
+
+}  // namespace
+}  // namespace ebb::tests
+
+// In place of libc's. Of a checkpoint in parts the index comes last.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  const bool is_last = std::string_view(to).find("-of-") == std::string_view::npos;
+  ebb::tests::reach("writing");
+  if (is_last) ebb::tests::reach("replacing");
+  const int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+  if (is_last) ebb::tests::reach("replaced");
+  return result;
+}
