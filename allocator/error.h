@@ -1,6 +1,7 @@
 // The root of ebb's exceptions, and OutOfMemory.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -13,9 +14,18 @@
 
 namespace ebb {
 
+namespace detail {
+/// Beginning of the message of this thread's last Error; empty: it has made none. Has no
+/// destructor, since errors are made until the process ends.
+inline thread_local constinit std::array<char, 192> last_error{};
+}  // namespace detail
+
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& message) : std::runtime_error(message) {
+    std::array<char, 192>& last = detail::last_error;
+    last[message.copy(last.data(), last.size() - 1)] = '\0';
+  }
 };
 
 /// A request that could not be served. Nothing has changed when it is thrown, except that unused

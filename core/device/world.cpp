@@ -12,8 +12,10 @@ struct World::Held {
   ~Held() {
     if (is_lent) return;
     try {
+      const std::string last = detail::last_error.data();
       if (std::uncaught_exceptions() > exceptions)
-        state.fail("an exception has left the scope of its world");
+        state.fail("an exception has left the scope of its world" +
+                   (last.empty() ? "" : "; its last error: " + last));
       else
         state.close();
     } catch (const std::exception& error) {

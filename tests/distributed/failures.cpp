@@ -73,44 +73,6 @@ TEST_CASE("A rank that trains another parameter of the same size is an error on 
   CHECK(error.find("'a' to 'd' (d [3], b [3], a [3])") != std::string::npos);
 }
 
-// Three steps of which the second fails, on the last rank alone.
-void fail_in_second_step(const World& world, InMode::Kind mode, const char* how) {
-  InMode in(mode);
-  const models::Mlp model(in.parameters, {5, 2000, 1});
-  const optim::Sgd sgd({.world = world});
-  const auto step = in.function({{DType::f32, {-1, 5}}}, [&](const Tensors& t) -> Tensors {
-    return {sgd.minimize(mean(model(t[0])), in.parameters)};
-  });
-  const bool fails = world.rank() == world.size() - 1;
-  for (int i = 0; i < 3; ++i) {
-    std::int64_t rows = 2;
-    if (fails && i == 1) {
-      if (how == std::string("memory")) {
-        memory::release_cached(Device::cpu());
-        memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current + (4 << 20));
-        rows = 5000;
-      } else {
-        throw Error("out of something");
-      }
-    }
-    step({ones({rows, 5})});
-  }
-}
-
-TEST_CASE("A rank that fails alone is an error on all") {
-  if (World().size() == 1) return;
-  for (const InMode::Kind mode : kModes)
-    for (const char* const how : {"memory", "throw"}) {
-      const std::string error = error_of([&] {
-        const World world;
-        fail_in_second_step(world, mode, how);
-      });
-      memory::set_limit(Device::cpu(), {});
-      INFO("mode " << mode << ", " << how << ": " << error);
-      CHECK(error != "");
-    }
-}
-
 TEST_CASE("A rank that fails does not wait for ranks that wait in another of its worlds") {
   if (World().size() == 1) return;
   const std::string error = error_of([] {
@@ -118,7 +80,7 @@ TEST_CASE("A rank that fails does not wait for ranks that wait in another of its
     if (first.rank() == 0) throw Error("out of something");
     distributed::all_reduce(zeros({4}), first);
   });
-  CHECK(error != "");
+  CHECK(error.find("out of something") != std::string::npos);
 }
 
 // Fails once, in the second step.

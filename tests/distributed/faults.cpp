@@ -1,10 +1,15 @@
-// Ranks that are killed, at each place of a step.
+// Ranks that are late, out of memory or killed, at each place of a step.
 #include <fcntl.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <random>
+#include <thread>
 
+#include "ebb/core/parameters/shared_parameter.h"
 #include "ebb/custom_operator.h"
+#include "ebb/tests/bytes.h"
 #include "ebb/tests/distributed/ranks.h"
 
 namespace ebb::tests {
@@ -80,6 +85,89 @@ struct Placed {
   DataLoader loader;
   InMode::Function step;
 };
+
+TEST_CASE("Ranks that are late at random train bit for bit as ranks that are not", "[host]") {
+  const auto sharding = GENERATE(Sharding::none, Sharding::optimizer_state, Sharding::gradients,
+                                 Sharding::parameters);
+  const World world({.ordered = true, .sharding = sharding});
+  for (const InMode::Kind mode : kModes) {
+    const auto losses = [&](bool late) {
+      if (late)
+        at_place = [rank = world.rank()](std::string_view) {
+          thread_local std::minstd_rand random(static_cast<unsigned>(1 + rank));
+          if (random() % 64 == 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+        };
+      const std::vector<float> all = Placed(world, mode, 16).run(2);
+      at_place = {};
+      return all;
+    };
+    INFO("sharding " << static_cast<int>(sharding) << ", mode " << mode);
+    CHECK(losses(true) == losses(false));
+  }
+}
+
+// Two steps of larger batches than before. The n-th allocation of the first fails on the last rank.
+// Returns the rank's error.
+std::string starve(std::size_t n, InMode::Kind mode, Sharding sharding) {
+  const auto fail_after = [](std::size_t count) {
+    Device::cpu().runtime().allocator().fail_allocation_after(count);
+  };
+  const auto held = [] { return memory::stats(Device::cpu()).allocated.current; };
+  const std::size_t at_first = held();
+  const std::string error = error_of([&] {
+    const World world({.sharding = sharding});
+    Placed program(world, mode, 16);
+    const auto values = [&] {
+      std::map<std::string, std::vector<std::byte>> all;
+      for (const auto& [name, tensor] : program.in.parameters.entries())
+        all[name] = bytes_of(mode == InMode::graph ? program.in[name] : detail::stored(tensor));
+      return all;
+    };
+    const bool fails = world.rank() == world.size() - 1;
+    const Tensor x = ones({20, 5}), y = ones({20, 1});
+    program.run(1);
+    auto before = values();
+    std::size_t bytes = held();
+    try {
+      if (fails) fail_after(n);
+      program.step({x, y});
+      fail_after(~std::size_t{0});
+      before = values();
+      bytes = held();
+      program.step({x, y});
+    } catch (const Error&) {
+      fail_after(~std::size_t{0});
+      CHECK(values() == before);
+      // Elsewhere an arena may have grown, or another layer be whole.
+      if (mode == InMode::eager ? sharding == Sharding::none : fails) CHECK(held() == bytes);
+      throw;
+    }
+  });
+  CHECK(held() == at_first);
+  return error;
+}
+
+TEST_CASE("A rank that is out of memory is named with its cause, and all keep what they had",
+          "[host]") {
+  const World world;
+  const int last = world.size() - 1;
+  const std::string of = "rank " + std::to_string(last) + " of " + std::to_string(last + 1);
+  for (const Sharding sharding : {Sharding::none, Sharding::parameters})
+    for (const InMode::Kind mode : kModes) {
+      std::size_t n = 0;
+      for (;; n = last == 0 ? n + 1 : 3 * n + 1) {
+        INFO("sharding " << static_cast<int>(sharding) << ", mode " << mode << ", allocation "
+                         << n);
+        const std::string error = starve(n, mode, sharding);
+        INFO(error);
+        if (distributed::mean(error.empty() ? 0 : 1, 1, world) == 0) break;
+        CHECK(error.find("out of memory on cpu") != std::string::npos);
+        if (world.rank() != last) CHECK(error.find(of + " has failed: ") != std::string::npos);
+      }
+      CHECK(n > 0);
+    }
+}
 
 struct Death {
   const char* place;
