@@ -29,7 +29,7 @@ Messenger& Messenger::instance() {
 void Messenger::end(WorldState& world, const std::string& failure) {
   std::erase(open_, &world);
   world.failure_ = failure;
-  for (const auto& operation : world.queue_) operation->is_done = true;
+  for (const auto& operation : world.queue_) operation->state = WorldState::Operation::failed;
   world.queue_.clear();
   changed.notify_all();
 }
@@ -38,7 +38,7 @@ void Messenger::leave() {
   std::unique_lock lock(mutex);
   const std::vector<WorldState*> open = open_;
   lock.unlock();
-  for (WorldState* const world : open) world->say_closed();
+  for (WorldState* const world : open) world->enqueue(WorldState::closing());
   lock.lock();
   changed.wait_for(lock, kPatience, [&] { return open_.empty(); });
   is_over_ = true;

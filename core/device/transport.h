@@ -32,8 +32,6 @@ class Transport : NoCopy {
   // the others. Null for a color below 0.
   virtual std::unique_ptr<Transport> split(int color) = 0;
 
-  // `to` gets the elements of every rank, in their order.
-  virtual Started all_gather(const void* from, void* to, int elements, std::size_t size) = 0;
   // Parts of elements of `size` bytes, one behind the other: `sent` of them go to each rank, and
   // `received` come from each.
   virtual Started exchange(const void* from, std::span<const int> sent, void* to,

@@ -1,8 +1,8 @@
 #include "ebb/core/device/world_state.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/process_rank.h"
@@ -13,54 +13,25 @@ namespace ebb::detail {
 namespace {
 
 constexpr std::size_t kTextBytes = 256;
+constexpr std::size_t kWhatBytes = 190;  // leaves room for the line
 enum Ending : std::int64_t { goes_on, closes, has_failed };
 
-constexpr const char* kKinds[] = {"all_reduce", "broadcast's gradient",
-                                  "all_gather", "reduce_scatter",
-                                  "broadcast",  "all_gather of shares"};
-constexpr const char* kOps[] = {"sum", "mean", "max"};
+constexpr const char* kKinds[] = {"all_reduce", "broadcast's gradient", "all_gather",
+                                  "reduce_scatter", "broadcast"};
+constexpr const char* kOps[] = {"", " (mean)", " (max)"};
 
-void hash(std::uint64_t& sum, const void* bytes, std::size_t count) noexcept {  // FNV-1a
-  for (std::size_t i = 0; i < count; ++i)
-    sum = (sum ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001B3;
-}
-
-std::uint64_t signature_of(const Collective& c, int size,
-                           const distributed::WorldOptions& options) noexcept {
-  const std::int64_t numbers[] = {c.kind,
-                                  static_cast<std::int64_t>(c.op),
-                                  c.root,
-                                  c.adds,
-                                  static_cast<std::int64_t>(c.spec.dtype),
-                                  static_cast<std::int64_t>(c.sum_dtype),
-                                  size,
-                                  options.ordered,
-                                  static_cast<std::int64_t>(options.sharding),
-                                  c.on_gpu};
-  std::uint64_t sum = 0xCBF29CE484222325;
-  hash(sum, numbers, sizeof numbers);
-  for (int i = 0; i < c.spec.shape.rank(); ++i) {
-    const std::int64_t dim = c.spec.shape.dim(i);
-    hash(sum, &dim, sizeof dim);
-  }
-  hash(sum, c.name, std::strlen(c.name));
-  return sum;
-}
-
-// "all_reduce (mean) of f32[3, 4], gradients of hidden.weight (train.cpp:12)".
+// "all_reduce (mean) of f32[3, 4], gradients of hidden.weight".
 std::string text_of(const Collective& c) {
-  std::string text = kKinds[c.kind];
-  if (c.op != ReduceOp::sum) text += std::string(" (") + kOps[static_cast<int>(c.op)] + ")";
-  text += " of " + c.spec.to_string();
-  constexpr std::size_t kNameBytes = 150;  // leaves room for the line
-  std::string name = c.name;
-  if (name.size() > kNameBytes) name = name.substr(0, kNameBytes) + "..";
-  if (!name.empty()) text += ", " + name;
-  return text + c.where + (c.on_gpu ? ", on a GPU" : "");
+  const std::string name = c.name;
+  return std::string(kKinds[c.kind]) + kOps[static_cast<int>(c.op)] +
+         (c.kind == Collective::all_gather ? " to " : " of ") + c.spec.to_string() +
+         (name.empty() ? "" : ", " + name);
 }
 
-std::int64_t elements_of(const Collective& c) noexcept {
-  return product(c.spec.shape, 0, c.spec.shape.rank());
+std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
+  std::uint64_t sum = 0xCBF29CE484222325;
+  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return sum;
 }
 
 }  // namespace
@@ -75,50 +46,72 @@ bool WorldState::tells_of_failure() const {
       queue_, [](const auto& operation) { return operation->mine.ending == has_failed; });
 }
 
+WorldState::WorldState(int rank, int size, const distributed::WorldOptions& options)
+    : rank_(rank), size_(size), options_(options), messenger_(Messenger::instance()) {}
+
 WorldState::WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
                        const distributed::WorldOptions& options)
     : rank_(headers->rank()),
       size_(headers->size()),
       options_(options),
+      messenger_(Messenger::instance()),
       is_connected_(true),
       headers_(std::move(headers)),
       data_(std::move(data)) {
-  const std::lock_guard lock(Messenger::instance().mutex);
-  Messenger::instance().open(*this);
+  const std::lock_guard lock(messenger_.mutex);
+  messenger_.open(*this);
+}
+
+WorldState::Operation WorldState::asks(const std::string& what, const std::string& where,
+                                       std::int64_t value) {
+  Operation operation;
+  operation.text = what.size() > kWhatBytes ? what.substr(0, kWhatBytes) + ".." : what;
+  operation.text += where;
+  operation.mine.signature = hash_of(what);
+  operation.mine.value = value;
+  return operation;
 }
 
 std::shared_ptr<WorldState::Operation> WorldState::enqueue(Operation operation) {
   auto shared = std::make_shared<Operation>(std::move(operation));
-  Messenger& messenger = Messenger::instance();
-  const std::lock_guard lock(messenger.mutex);
+  const std::lock_guard lock(messenger_.mutex);
   if (!failure_.empty()) {
-    shared->is_done = true;
+    shared->state = Operation::failed;
     return shared;
   }
   shared->mine.number = next_number_++;
   queue_.push_back(shared);
-  messenger.add(*this);
+  messenger_.add(*this);
   return shared;
 }
 
-void WorldState::wait_for(const Operation& operation) {
-  Messenger& messenger = Messenger::instance();
-  std::unique_lock lock(messenger.mutex);
-  messenger.changed.wait(lock, [&] { return operation.is_done; });
+std::shared_ptr<WorldState::Operation> WorldState::perform(Operation operation) {
+  const auto performed = enqueue(std::move(operation));
+  std::unique_lock lock(messenger_.mutex);
+  messenger_.changed.wait(lock, [&] { return performed->state != Operation::under_way; });
+  if (performed->state == Operation::failed) throw Error(message("World", failure_, entry()));
+  return performed;
 }
 
 Status WorldState::begin(const Collective& collective) noexcept {
+  if (size_ == 1) return {};
   if (!is_connected_)
     return Status::refuse("this world was made for predictions: it has no other ranks");
-  if (elements_of(collective) > std::numeric_limits<int>::max())
+  if (collective.elements() > std::numeric_limits<int>::max())
     return Status::refuse("sends at most 2147483647 elements at once");
   try {
-    Operation operation{.collective = collective, .text = text_of(collective)};
-    operation.mine.signature = signature_of(collective, size_, options_);
-    operation.mine.value = collective.rows;
-    if (collective.on_gpu) operation.action = [] {};
+    const std::string what = text_of(collective), where = collective.where;
+    Operation operation =
+        asks(what, where + (collective.on_gpu ? ", on a GPU" : ""), collective.rows);
+    const std::int64_t more[] = {collective.root,   collective.adds,
+                                 collective.on_gpu, static_cast<std::int64_t>(collective.sum_dtype),
+                                 options_.ordered,  static_cast<std::int64_t>(options_.sharding)};
+    operation.mine.signature =
+        hash_of(what + std::string(reinterpret_cast<const char*>(more), sizeof more));
+    operation.collective = collective;
+    operation.transfers = collective.on_gpu ? 0 : collective.combine ? 2 : 1;
     const auto begun = enqueue(std::move(operation));
-    const std::lock_guard lock(Messenger::instance().mutex);
+    const std::lock_guard lock(messenger_.mutex);
     begun_.push_back(begun);
     return {};
   } catch (const std::exception&) {
@@ -127,20 +120,20 @@ Status WorldState::begin(const Collective& collective) noexcept {
 }
 
 Status WorldState::finish(const void* to) noexcept {
-  Messenger& messenger = Messenger::instance();
-  std::unique_lock lock(messenger.mutex);
+  if (size_ == 1) return {};
+  std::unique_lock lock(messenger_.mutex);
   const auto found = std::ranges::find_if(
       begun_, [&](const auto& operation) { return operation->collective.to == to; });
   if (found == begun_.end()) return Status::refuse("was not begun");
   const std::shared_ptr<Operation> operation = *found;
-  messenger.changed.wait(lock, [&] { return operation->is_done; });
+  messenger_.changed.wait(lock, [&] { return operation->state != Operation::under_way; });
   std::erase(begun_, operation);
-  if (failure_.empty() || operation->step < 0) {
-    if (operation->collective.is_counted)
-      sent_bytes_ += operation->collective.sent_bytes(rank_, size_);
-    return {};
-  }
-  return operation->has_written ? Status::fail(failure_.c_str()) : Status::refuse(failure_.c_str());
+  if (operation->state == Operation::failed)
+    return operation->has_written ? Status::fail(failure_.c_str())
+                                  : Status::refuse(failure_.c_str());
+  if (operation->collective.is_counted)
+    sent_bytes_ += operation->collective.sent_bytes(rank_, size_);
+  return {};
 }
 
 void WorldState::cut_links() noexcept {
@@ -151,10 +144,10 @@ void WorldState::cut_links() noexcept {
 
 void WorldState::drain() noexcept {
   cut_links();  // the step has failed, and the world is about to
-  Messenger& messenger = Messenger::instance();
-  std::unique_lock lock(messenger.mutex);
-  messenger.changed.wait(lock, [&] {
-    return std::ranges::all_of(begun_, [](const auto& operation) { return operation->is_done; });
+  std::unique_lock lock(messenger_.mutex);
+  messenger_.changed.wait(lock, [&] {
+    return std::ranges::none_of(
+        begun_, [](const auto& operation) { return operation->state == Operation::under_way; });
   });
   begun_.clear();
 }
@@ -165,7 +158,7 @@ void WorldState::count(const Collective& collective) noexcept {
 }
 
 Status WorldState::rows(std::int64_t& rows) const noexcept {
-  const std::lock_guard lock(Messenger::instance().mutex);
+  const std::lock_guard lock(messenger_.mutex);
   rows = batches_.empty() ? 1 : batches_.back();
   if (std::ranges::any_of(batches_, [&](std::int64_t other) { return other != rows; }))
     return Status::refuse(
@@ -176,7 +169,7 @@ Status WorldState::rows(std::int64_t& rows) const noexcept {
 }
 
 void WorldState::add_batch(std::int64_t rows) {
-  const std::lock_guard lock(Messenger::instance().mutex);
+  const std::lock_guard lock(messenger_.mutex);
   batches_.push_back(rows);
 }
 
@@ -186,21 +179,14 @@ bool WorldState::has_batch() const noexcept {
 }
 
 void WorldState::remove_batch(std::int64_t rows) noexcept {
-  const std::lock_guard lock(Messenger::instance().mutex);
+  const std::lock_guard lock(messenger_.mutex);
   const auto found = std::ranges::find(batches_, rows);
   if (found != batches_.end()) batches_.erase(found);
 }
 
 std::vector<std::int64_t> WorldState::exchange(const char* name, std::int64_t value) {
   if (!is_connected_) return std::vector<std::int64_t>(static_cast<std::size_t>(size_), value);
-  Operation operation{.text = std::string(name) + at(entry())};
-  operation.mine.signature = 0xCBF29CE484222325;
-  hash(operation.mine.signature, name, std::strlen(name));
-  operation.mine.value = value;
-  operation.action = [] {};
-  const auto done = enqueue(std::move(operation));
-  wait_for(*done);
-  if (done->step >= 0) throw Error(message("World", failure_, entry()));
+  const auto done = perform(asks(name, at(entry()), value));
   std::vector<std::int64_t> values;
   for (const Header& header : done->all) values.push_back(header.value);
   return values;
@@ -227,36 +213,36 @@ std::vector<std::string> WorldState::gather(const char* name, const std::string&
 WorldState& WorldState::split(int color) {
   if (!is_connected_) return keep(std::make_unique<WorldState>(0, 1, options_));
   WorldState* part = nullptr;
-  Operation operation{.text = "split" + at(entry())};
-  operation.mine.signature = 1;
+  Operation operation = asks("split", at(entry()));
+  operation.transfers = 1;
   operation.action = [&] {
     std::unique_ptr<Transport> headers = headers_->split(color), data = data_->split(color);
     part = &keep(std::make_unique<WorldState>(std::move(headers), std::move(data), options_));
   };
-  const auto done = enqueue(std::move(operation));
-  wait_for(*done);
-  if (done->step >= 0) throw Error(message("World", failure_, entry()));
+  perform(std::move(operation));
   return *part;
 }
 
-std::shared_ptr<WorldState::Operation> WorldState::say_closed() {
-  Operation operation{.text = "close" + at(entry())};
+WorldState::Operation WorldState::closing() {
+  Operation operation = asks("close", at(entry()));
   operation.mine.ending = closes;
-  return enqueue(std::move(operation));
+  return operation;
 }
 
 void WorldState::close() {
   if (!is_connected_) return;
   if (is_over()) return cut_links();
-  const auto done = say_closed();
-  wait_for(*done);
-  const bool has_failed = done->step >= 0 && failure_ != closed();
-  has_failed ? cut_links() : links_.clear();
-  if (has_failed) throw Error(message("World", failure_, entry()));
+  try {
+    perform(closing());
+    links_.clear();
+  } catch (const Error&) {
+    cut_links();
+    throw;
+  }
 }
 
 bool WorldState::is_over() const noexcept {
-  const std::lock_guard lock(Messenger::instance().mutex);
+  const std::lock_guard lock(messenger_.mutex);
   return !failure_.empty();
 }
 
@@ -265,7 +251,7 @@ void WorldState::fail(const std::string& cause) noexcept {
   cut_links();
   try {
     {
-      const std::lock_guard lock(Messenger::instance().mutex);
+      const std::lock_guard lock(messenger_.mutex);
       if (tells_of_failure()) return;
     }
     const int in_job = process_rank();
@@ -278,62 +264,58 @@ void WorldState::fail(const std::string& cause) noexcept {
 }
 
 bool WorldState::advance() {
-  Messenger& messenger = Messenger::instance();
   std::shared_ptr<Operation> first;
   {
-    const std::lock_guard lock(messenger.mutex);
+    const std::lock_guard lock(messenger_.mutex);
     if (queue_.empty()) return false;
     first = queue_.front();
   }
-  const auto before = std::pair(first->phase, first->step);
+  const int before = first->step;
+  std::string failure;
   try {
-    advance(*first);
+    failure = advance(*first);
   } catch (const std::exception& error) {
-    end("rank " + std::to_string(rank_) + " cannot reach the others: " + error.what());
+    failure = "rank " + std::to_string(rank_) + " cannot reach the others: " + error.what();
   }
-  return std::pair(first->phase, first->step) != before;
+  if (!failure.empty()) {
+    headers_.reset();
+    data_.reset();
+    const std::lock_guard lock(messenger_.mutex);
+    messenger_.end(*this, failure);
+  }
+  return first->step != before;
 }
 
-void WorldState::advance(Operation& operation) {
-  if (operation.transfer && !operation.transfer->is_done()) return;
+std::string WorldState::advance(Operation& operation) {
+  if (operation.transfer && !operation.transfer->is_done()) return {};
+  const auto tell = [&](void* all, std::size_t bytes) {
+    const std::vector<int> parts(static_cast<std::size_t>(size_), static_cast<int>(bytes / 8));
+    operation.transfer = headers_->gather_in_place(all, parts, 8);
+  };
+  const auto rank = static_cast<std::size_t>(rank_), size = static_cast<std::size_t>(size_);
+  const int step = operation.step++;
   operation.transfer.reset();
-  switch (operation.phase) {
-    case Operation::waits:
-      operation.all.resize(static_cast<std::size_t>(size_));
-      operation.transfer =
-          headers_->all_gather(&operation.mine, operation.all.data(), sizeof(Header) / 8, 8);
-      operation.phase = Operation::compares;
-      return;
-    case Operation::compares:
-      if (!compare(operation)) {
-        operation.texts.resize(kTextBytes * static_cast<std::size_t>(size_ + 1));
-        char* const mine = operation.texts.data() + kTextBytes * static_cast<std::size_t>(size_);
-        operation.text.copy(mine, kTextBytes - 1);
-        operation.transfer = headers_->all_gather(mine, operation.texts.data(), kTextBytes / 8, 8);
-        operation.phase = Operation::explains;
-        return;
-      }
-      if (operation.mine.ending == closes) return end(closed());
-      operation.phase = Operation::moves;
-      return;
-    case Operation::explains:
-      return end(explain(operation));
-    case Operation::moves:
-      if (operation.action) {
-        operation.action();
-      } else if ((operation.transfer = next_transfer(operation))) {
-        ++operation.step;
-        operation.has_written = true;
-        return;
-      }
-      break;
+  if (step == 0) {
+    operation.all.resize(size);
+    operation.all[rank] = operation.mine;
+    tell(operation.all.data(), sizeof(Header));
+  } else if (!operation.texts.empty()) {
+    return explain(operation);
+  } else if (step == 1 && !compare(operation)) {
+    operation.texts.resize(kTextBytes * size);
+    operation.text.copy(operation.texts.data() + kTextBytes * rank, kTextBytes - 1);
+    tell(operation.texts.data(), kTextBytes);
+  } else if (step <= operation.transfers) {
+    operation.has_written = true;
+    operation.transfer = begin_transfer(operation, step);
+  } else {
+    const std::lock_guard lock(messenger_.mutex);
+    operation.state = Operation::done;
+    queue_.pop_front();
+    messenger_.changed.notify_all();
+    if (operation.mine.ending == closes) return closed();
   }
-  Messenger& messenger = Messenger::instance();
-  const std::lock_guard lock(messenger.mutex);
-  operation.step = -1;  // done as it should be
-  operation.is_done = true;
-  queue_.pop_front();
-  messenger.changed.notify_all();
+  return {};
 }
 
 // Whether all ranks are about to do the same.
@@ -371,63 +353,30 @@ std::string WorldState::explain(const Operation& operation) const {
          " " + does(other) + "; models, shapes and numbers of steps must be the same on every rank";
 }
 
-Transport::Started WorldState::next_transfer(Operation& operation) {
-  const Collective& c = operation.collective;
-  const std::int64_t elements = elements_of(c);
-  const std::size_t size = size_of(c.spec.dtype);
-  const auto count = static_cast<int>(elements);
-  std::vector<int> shares, own;
-  const auto deal = [&] {
-    for (int k = 0; k < size_; ++k) {
-      shares.push_back(static_cast<int>(share_of(elements, size_, k)));
-      own.push_back(static_cast<int>(share_of(elements, size_, rank_)));
-    }
-  };
-  const auto combine = [&](void* to) {
-    std::vector<std::int64_t> rows;
-    for (const Header& header : operation.all) rows.push_back(header.value);
-    c.combine(c, c.workspace, to, own[0], rows);
-  };
-  switch (c.kind) {
-    case Collective::all_gather:
-      return operation.step > 0 ? nullptr : data_->all_gather(c.from, c.to, count, size);
-    case Collective::broadcast:
-      return operation.step > 0 ? nullptr : data_->broadcast(c.to, count, size, c.root);
-    case Collective::gather_shares:
-      deal();
-      return operation.step > 0 ? nullptr : data_->gather_in_place(c.to, shares, size);
-    case Collective::reduce_scatter:
-      if (!c.combine)
-        return operation.step > 0
-                   ? nullptr
-                   : data_->reduce_scatter(c.from, c.to, count / size_, c.spec.dtype, c.op);
-      deal();
-      if (operation.step == 0) return data_->exchange(c.from, shares, c.workspace, own, size);
-      combine(c.to);
-      return nullptr;
-    case Collective::all_reduce:
-    case Collective::reduce_to:
-      break;
+Transport::Started WorldState::begin_transfer(const Operation& operation, int step) {
+  if (operation.action) {
+    operation.action();
+    return nullptr;
   }
-  if (!c.combine)
-    return operation.step > 0 ? nullptr
-                              : data_->all_reduce(c.from, c.to, count, c.spec.dtype, c.op);
-  if (operation.step > 1) return nullptr;
-  deal();
-  if (operation.step == 0) return data_->exchange(c.from, shares, c.workspace, own, size);
-  const std::size_t sum_size = size_of(c.sum_dtype);
-  const auto first = static_cast<std::size_t>(share_begin(elements, size_, rank_));
-  combine(static_cast<std::byte*>(c.to) + first * sum_size);
-  return data_->gather_in_place(c.to, shares, sum_size);
-}
-
-// The world is over: for all that is queued, and all that will be.
-void WorldState::end(const std::string& failure) {
-  headers_.reset();
-  data_.reset();
-  Messenger& messenger = Messenger::instance();
-  const std::lock_guard lock(messenger.mutex);
-  messenger.end(*this, failure);
+  const Collective& c = operation.collective;
+  const auto count = static_cast<int>(c.elements());
+  const std::size_t item = size_of(c.spec.dtype), sum_item = size_of(c.sum_dtype);
+  const bool scatters = c.kind == Collective::reduce_scatter;
+  std::vector<int> shares;
+  for (int k = 0; k < size_; ++k)
+    shares.push_back(static_cast<int>(share_of(c.elements(), size_, k)));
+  const int own = shares[static_cast<std::size_t>(rank_)];
+  if (c.kind == Collective::broadcast) return data_->broadcast(c.to, count, item, c.root);
+  if (c.kind == Collective::all_gather) return data_->gather_in_place(c.to, shares, item);
+  if (!c.combine && scatters) return data_->reduce_scatter(c.from, c.to, own, c.spec.dtype, c.op);
+  if (!c.combine) return data_->all_reduce(c.from, c.to, count, c.spec.dtype, c.op);
+  if (step == 1)
+    return data_->exchange(c.from, shares, c.workspace, std::vector<int>(shares.size(), own), item);
+  std::vector<std::int64_t> rows;
+  for (const Header& header : operation.all) rows.push_back(header.value);
+  const Buffer sums{c.to, {c.sum_dtype, c.spec.shape}};
+  c.combine(c, c.workspace, scatters ? c.to : share_in(sums, size_, rank_).data(), own, rows);
+  return scatters ? nullptr : data_->gather_in_place(c.to, shares, sum_item);
 }
 
 WorldState& WorldState::keep(std::unique_ptr<WorldState> world) {

@@ -20,8 +20,7 @@ class Messenger;
 class WorldState final : public Communicator {
  public:
   // Without transports: alone, or a rank that is not there.
-  WorldState(int rank, int size, const distributed::WorldOptions& options) noexcept
-      : rank_(rank), size_(size), options_(options) {}
+  WorldState(int rank, int size, const distributed::WorldOptions& options);
   WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
              const distributed::WorldOptions& options);
 
@@ -79,30 +78,34 @@ class WorldState final : public Communicator {
     Header mine = {};
     std::vector<Header> all = {};
     std::vector<char> texts = {};       // of all ranks, where they differ
-    std::function<void()> action = {};  // in place of a transfer
+    int transfers = 0;                  // of data, one after the other
+    std::function<void()> action = {};  // in place of them
     Transport::Started transfer = {};
-    enum { waits, compares, explains, moves } phase = waits;
-    int step = 0;
+    int step = 0;  // transfers that have begun, that of the headers first
     bool has_written = false;
-    bool is_done = false;  // guarded by the messenger's mutex
+    enum { under_way, done, failed } state = under_way;  // guarded by the messenger's mutex
   };
 
   bool tells_of_failure() const;
   void cut_links() noexcept;
   std::shared_ptr<Operation> enqueue(Operation operation);
-  std::shared_ptr<Operation> say_closed();
-  void wait_for(const Operation& operation);
+  // Waits for it. Throws Error where it has failed.
+  std::shared_ptr<Operation> perform(Operation operation);
+  // Of which all ranks say the same, up to the line.
+  static Operation asks(const std::string& what, const std::string& where, std::int64_t value = 0);
+  static Operation closing();
   // On the messenger's thread: goes on with the first operation as far as it can. Returns whether
   // anything happened.
   bool advance();
-  void advance(Operation& operation);
+  // Returns why the world is over; empty: it goes on.
+  std::string advance(Operation& operation);
   bool compare(Operation& operation);
   std::string explain(const Operation& operation) const;
-  Transport::Started next_transfer(Operation& operation);
-  void end(const std::string& failure);
+  Transport::Started begin_transfer(const Operation& operation, int step);
 
   int rank_ = 0, size_ = 1;
   const distributed::WorldOptions options_;
+  Messenger& messenger_;
   bool is_connected_ = false;
   std::unique_ptr<Transport> headers_, data_;  // touched by the messenger's thread alone
   std::atomic<std::uint64_t> sent_bytes_{0};

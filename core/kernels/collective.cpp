@@ -5,34 +5,20 @@
 namespace ebb {
 
 std::size_t Collective::workspace_bytes(int size) const noexcept {
-  if (!in_order) return 0;
-  const std::int64_t elements = detail::product(spec.shape, 0, spec.shape.rank());
-  const auto parts = static_cast<std::size_t>(detail::share_of(elements, size, 0) * size);
+  if (!in_order || size == 1) return 0;
+  const auto parts = static_cast<std::size_t>(detail::share_of(elements(), size, 0) * size);
   return aligned_bytes(parts * size_of(spec.dtype)) +
          (adds ? static_cast<std::size_t>(size) * sizeof(rows) : 0);
 }
 
 std::uint64_t Collective::sent_bytes(int rank, int size) const noexcept {
-  const auto elements =
-      static_cast<std::uint64_t>(detail::product(spec.shape, 0, spec.shape.rank()));
-  const auto own =
-      static_cast<std::uint64_t>(detail::share_of(static_cast<std::int64_t>(elements), size, rank));
-  const auto others = static_cast<std::uint64_t>(size - 1);
-  const std::uint64_t bytes = size_of(spec.dtype);
-  switch (kind) {
-    case all_gather:
-      return others * elements * bytes;
-    case reduce_scatter:
-      return (elements - own) * bytes;
-    case gather_shares:
-      return others * own * bytes;
-    case broadcast:
-      return rank == root ? others * elements * bytes : 0;
-    case all_reduce:
-    case reduce_to:
-      break;
-  }
-  return (elements - own) * bytes + others * own * size_of(sum_dtype);
+  const std::int64_t own = detail::share_of(elements(), size, rank), others = size - 1;
+  const auto bytes = [](std::int64_t count, DType dtype) {
+    return static_cast<std::uint64_t>(count) * size_of(dtype);
+  };
+  if (kind == broadcast) return rank == root ? bytes(others * elements(), spec.dtype) : 0;
+  return (kind == all_gather ? 0 : bytes(elements() - own, spec.dtype)) +
+         (kind == reduce_scatter ? 0 : bytes(others * own, sum_dtype));
 }
 
 std::uint64_t Collective::messages(int size) const noexcept {
@@ -57,9 +43,25 @@ Collective detail::describe(const Spec& first, const Spec& part, const Collectiv
 
 Collective detail::describe(const KernelContext& context) {
   const auto& a = context.attribute<CollectiveAttributes>();
-  const bool gathers = a.kind == Collective::gather_shares;
+  const Buffer& part = context.inputs[a.adds ? 1 : 0];
   return describe(context.inputs[0].spec,
-                  gathers ? context.outputs[0].spec : context.inputs[a.adds ? 1 : 0].spec, a);
+                  a.kind == Collective::all_gather ? context.outputs[0].spec : part.spec, a);
+}
+
+Status detail::add_parts(Kernel accumulate, KernelContext context, const Collective& collective,
+                         const void* from, void* to, std::int64_t count,
+                         std::span<const std::int64_t> rows) {
+  Buffer part{const_cast<void*>(from), {collective.spec.dtype, {count}}};
+  for (const std::int64_t& of_rank : rows) {
+    const Buffer inputs[] = {{to, {collective.sum_dtype, {count}}},
+                             part,
+                             {const_cast<std::int64_t*>(&of_rank), {DType::i64, {}}}};
+    context.inputs = inputs;
+    context.outputs = {inputs, 1};
+    if (const Status status = accumulate(context); !status.ok()) return status;
+    part.data = part.as<std::byte>() + part.spec.bytes();
+  }
+  return {};
 }
 
 }  // namespace ebb

@@ -14,10 +14,9 @@ struct Collective {
   enum Kind : std::int32_t {
     all_reduce,      // x to the sum of the ranks' x
     reduce_to,       // likewise on the root, to 0 on all others
-    all_gather,      // x [n, ..] to [size n, ..], the ranks' x one behind the other
-    reduce_scatter,  // x [size n, ..] to [n, ..], this rank's part of the sum
+    all_gather,      // each rank's share_of() y, in its place in y or from x, to all of y
+    reduce_scatter,  // x to this rank's share_of() the sum
     broadcast,       // x to the root's
-    gather_shares,   // each rank's share_of() y, in its place in y or from x, to all of y
   };
   // Combines `count` elements: from[k * count + i] of each rank k, in this order, to to[i]. What
   // `to` holds before is the first term if `adds`; parts are weighted by their rank's rows then, as
@@ -29,7 +28,7 @@ struct Collective {
   ReduceOp op = ReduceOp::sum;
   std::int32_t root = 0;
   bool adds = false;
-  Spec spec = {};                // of `from`
+  Spec spec = {};                // of `from`; of `to` where that is gathered
   DType sum_dtype = DType::f32;  // of `to`
   std::int64_t rows = 1;         // of this rank
   const char* name = "";         // of the tensor, the same on every rank; may be empty
@@ -42,6 +41,7 @@ struct Collective {
   void* workspace = nullptr;  // of workspace_bytes()
   Combine combine = nullptr;  // in memory of the host, for sums in order
 
+  std::int64_t elements() const noexcept { return Buffer{nullptr, spec}.elements(); }
   // Bytes of parts of all ranks, for sums in order, and behind them of their rows, for a GPU.
   std::size_t workspace_bytes(int size) const noexcept;
   // Bytes that a rank sends at least, where what it passes on counts too: of an all_reduce of n
@@ -107,11 +107,22 @@ constexpr std::int64_t share_begin(std::int64_t elements, int size, int rank) no
   const std::int64_t begin = (elements + size - 1) / size * rank;
   return begin < elements ? begin : elements;
 }
+// The bytes of rank k's elements in a tensor.
+inline std::span<std::byte> share_in(const Buffer& whole, int size, int rank) noexcept {
+  const std::int64_t elements = whole.elements();
+  const auto item = static_cast<std::int64_t>(size_of(whole.spec.dtype));
+  return {whole.as<std::byte>() + share_begin(elements, size, rank) * item,
+          static_cast<std::size_t>(share_of(elements, size, rank) * item)};
+}
 // The collective of an application: `first` is its first input, `part` what a rank adds. It has no
 // memory yet. Ebb sums numbers of 16 bits itself, which MPI does not know, and finds the greatest
 // of numbers that may be NaN, which a library may drop.
 Collective describe(const Spec& first, const Spec& part, const CollectiveAttributes& attributes);
 Collective describe(const KernelContext& context);
+// A Combine of parts that are added: by a device's accumulate, in the stream of `context`.
+Status add_parts(Kernel accumulate, KernelContext context, const Collective& collective,
+                 const void* from, void* to, std::int64_t count,
+                 std::span<const std::int64_t> rows);
 }  // namespace detail
 
 namespace cpu {

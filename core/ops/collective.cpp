@@ -238,11 +238,11 @@ Tensor share(const Tensor& x, const World& world) {
 }
 
 Tensor begin_gather(const Tensor& x, const World& world, const char* name) {
-  return apply_own(begin_gather_op, {x}, world, Collective::gather_shares, name);
+  return apply_own(begin_gather_op, {x}, world, Collective::all_gather, name);
 }
 
 Tensor end_gather(const Tensor& x, const World& world) {
-  return apply_own(end_gather_op, {x}, world, Collective::gather_shares);
+  return apply_own(end_gather_op, {x}, world, Collective::all_gather);
 }
 
 Tensor rows_in_use(const Tensor& after, const World& world) {

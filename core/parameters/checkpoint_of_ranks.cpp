@@ -45,9 +45,8 @@ void require(const Status& status) {
 HostBytes collect(WorldState& world, const SavedValue& value, View& whole) {
   HostBytes bytes(whole.spec.bytes(), "save", "a tensor of which the ranks have shares");
   whole.values = bytes.data();
-  const std::int64_t first = share_begin(whole.spec.shape.elements(), world.size(), world.rank());
-  std::memcpy(bytes.data() + static_cast<std::size_t>(first) * size_of(whole.spec.dtype),
-              value.values, value.spec.bytes());
+  const auto own = share_in({bytes.data(), whole.spec}, world.size(), world.rank());
+  std::memcpy(own.data(), value.values, own.size());
   if (world.size() == 1) return bytes;
   require(world.begin(collecting(whole)));
   require(world.finish(bytes.data()));
@@ -126,8 +125,9 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
 
 Collective collecting(const View& value) {
   Collective collective;
-  collective.kind = Collective::gather_shares;
+  collective.kind = Collective::all_gather;
   collective.spec = value.spec;
+  collective.sum_dtype = value.spec.dtype;
   collective.name = interned('\'' + value.name + '\'');
   collective.where = interned(at(entry()));
   collective.from = collective.to = const_cast<void*>(value.values);

@@ -199,12 +199,8 @@ void draw_initial_share(const Initializer& initializer, Seed seed, std::string_v
                         const Spec& whole, const distributed::World& world, void* values) {
   HostBytes all(whole.bytes(), "parameters", "initial values, of which a rank keeps its share");
   draw_initial_values(initializer, seed, name, whole, all.data());
-  const std::size_t element = size_of(whole.dtype);
-  const std::int64_t count = whole.shape.elements();
-  const auto first =
-      static_cast<std::size_t>(share_begin(count, world.size(), world.rank())) * element;
-  const auto own = static_cast<std::size_t>(share_of(count, world.size(), world.rank())) * element;
-  if (own > 0) std::memcpy(values, all.data() + first, own);
+  const auto own = share_in({all.data(), whole}, world.size(), world.rank());
+  if (!own.empty()) std::memcpy(values, own.data(), own.size());
 }
 
 }  // namespace detail

@@ -40,7 +40,7 @@ CollectiveAttributes gathers(const distributed::World& world, const std::string&
                              const Shape& whole) {
   return {.world = &world.communicator(),
           .name = interned("the parameter '" + name + "'"),
-          .kind = Collective::gather_shares,
+          .kind = Collective::all_gather,
           .whole = whole};
 }
 

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -100,14 +101,6 @@ class Group final : public Transport {
     return part == MPI_COMM_NULL ? nullptr : std::make_unique<Group>(part);
   }
 
-  Started all_gather(const void* from, void* to, int elements, std::size_t size) override {
-    auto request = std::make_unique<Request>();
-    const MPI_Datatype type = bytes_type(size);
-    EBB_MPI(MPI_Iallgather, from, elements, type, to, elements, type, communicator_,
-            request->get());
-    return request;
-  }
-
   Started exchange(const void* from, std::span<const int> sent, void* to,
                    std::span<const int> received, std::size_t size) override {
     auto request = std::make_unique<Request>();
@@ -125,6 +118,12 @@ class Group final : public Transport {
     auto request = std::make_unique<Request>();
     request->counts[0].assign(parts.begin(), parts.end());
     request->displacements[0] = positions_of(parts);
+    // Takes fewer messages; and MPICH 4.0 sometimes waits for ever in the other.
+    if (std::equal(parts.begin() + 1, parts.end(), parts.begin())) {
+      EBB_MPI(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, parts[0], bytes_type(size),
+              communicator_, request->get());
+      return request;
+    }
     EBB_MPI(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, request->counts[0].data(),
             request->displacements[0].data(), bytes_type(size), communicator_, request->get());
     return request;

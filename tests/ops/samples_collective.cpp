@@ -50,7 +50,7 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
   }
   for (const OpDef* const op : {&gather_share_op, &whole_op}) {
     CollectiveAttributes gathering = alone;
-    gathering.kind = Collective::gather_shares;
+    gathering.kind = Collective::all_gather;
     gathering.whole = {3, 4};
     samples.push_back(sample_of(*op, op == &whole_op ? "view" : "share", {{{12}}},
                                 applying(*op, gathering), kNoGradient));
