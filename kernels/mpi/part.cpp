@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -118,12 +117,6 @@ class Group final : public Transport {
     auto request = std::make_unique<Request>();
     request->counts[0].assign(parts.begin(), parts.end());
     request->displacements[0] = positions_of(parts);
-    // Takes fewer messages; and MPICH 4.0 sometimes waits for ever in the other.
-    if (std::equal(parts.begin() + 1, parts.end(), parts.begin())) {
-      EBB_MPI(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, parts[0], bytes_type(size),
-              communicator_, request->get());
-      return request;
-    }
     EBB_MPI(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, request->counts[0].data(),
             request->displacements[0].data(), bytes_type(size), communicator_, request->get());
     return request;
