@@ -1,6 +1,7 @@
 // A world behind its handles.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -29,6 +30,7 @@ class WorldState final : public Communicator {
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
+  std::chrono::steady_clock::time_point made_at() const noexcept override { return made_at_; }
   bool is_ordered() const noexcept override { return options_.ordered; }
   distributed::Sharding sharding() const noexcept { return options_.sharding; }
   // Whether there are other ranks to reach, or none at all.
@@ -103,6 +105,7 @@ class WorldState final : public Communicator {
   std::string explain(const Operation& operation) const;
   Transport::Started begin_transfer(const Operation& operation, int step);
 
+  const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
   int rank_ = 0, size_ = 1;
   const distributed::WorldOptions options_;
   Messenger& messenger_;

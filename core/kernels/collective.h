@@ -1,5 +1,6 @@
 // Kernels that exchange tensors between the ranks of a world.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -66,6 +67,7 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
+  virtual std::chrono::steady_clock::time_point made_at() const noexcept = 0;
   // Whether the ranks' sums are made in the order of the ranks.
   virtual bool is_ordered() const noexcept = 0;
   // Begins a collective and returns. Its memory must stay until finish().

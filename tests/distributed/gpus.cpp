@@ -90,6 +90,13 @@ std::string error_with(emulated::Fault fault, bool throws) {
   return error;
 }
 
+// A world that is made after a failure works, and its values can be read.
+void begin_anew() {
+  const World world;
+  CHECK(distributed::all_reduce(ones({3}), world).item<float>({0}) ==
+        static_cast<float>(world.size()));
+}
+
 TEST_CASE("A failure of NCCL on one rank is an error on all, and a new world works") {
   const int rank = World().rank();
   if (World().size() == 1 || !on_emulated_cuda()) return;
@@ -97,10 +104,24 @@ TEST_CASE("A failure of NCCL on one rank is an error on all, and a new world wor
     const std::string error = error_with(fault, false);
     INFO("fault " << static_cast<int>(fault) << ": " << error);
     CHECK((rank == 1 ? error.find("NCCL_DEBUG") != std::string::npos : error != ""));
-    const World world;
-    CHECK(distributed::all_reduce(ones({3}), world).item<float>({0}) ==
-          static_cast<float>(world.size()));
+    begin_anew();
   }
+}
+
+TEST_CASE("Values stay errors where NCCL has failed, until the program makes another world") {
+  if (World().size() == 1 || !on_emulated_cuda()) return;
+  Tensor sum;
+  {
+    const World world, healthy;
+    distributed::all_reduce(ones({3}), healthy).item<float>({0});
+    sum = distributed::all_reduce(ones({3}), world);
+    sum.item<float>({0});
+    if (world.rank() == 1) machine().inject(emulated::Fault::nccl_later, 0, 1);
+    error_of([&] { sum = distributed::all_reduce(sum, world); });
+  }  // both end, one with work under way
+  machine().inject(emulated::Fault::nccl_later, 0, -1);
+  for (int i = 0; i < 2; ++i) CHECK(error_of([&] { sum.item<float>({0}); }) != "");
+  begin_anew();
 }
 
 TEST_CASE("Ranks do not wait for one that has thrown while its GPU was stuck") {
@@ -109,6 +130,7 @@ TEST_CASE("Ranks do not wait for one that has thrown while its GPU was stuck") {
   const std::string error = error_with(emulated::Fault::nccl_stuck, true);
   INFO(error);
   CHECK(error.find(throws ? "out of something" : "remote process exited") != std::string::npos);
+  begin_anew();
 }
 
 }  // namespace

@@ -32,27 +32,42 @@ NcclLink::NcclLink(std::shared_ptr<Common> common) : common_(std::move(common)) 
 }
 
 NcclLink::~NcclLink() {
-  watch_ = {};
   static_cast<void>(memory::cuda::make_current(common_->device));
-  if (communicator_) static_cast<void>(nccl()->ncclCommDestroy(communicator_));
-  common_->nccl_problem = nullptr;
+  wait_until(Clock::time_point::max());  // while the watch cuts off what fails
+  watch_ = {};
+  if (!communicator_) return;
+  static_cast<void>(common_->nccl_problem ? nccl()->ncclCommAbort(communicator_)
+                                          : nccl()->ncclCommDestroy(communicator_));
 }
 
 Status NcclLink::open(Communicator& world) {
+  if (const char* const problem = common_->nccl_problem) {
+    if (world.made_at() < common_->nccl_failed_at.load()) return Status::refuse(problem);
+    common_->nccl_problem = nullptr;  // the program begins anew
+  }
   ncclUniqueId id = {};
   if (world.rank() == 0) result_ = nccl()->ncclGetUniqueId(&id);
   if (const Status status = settle(); !status.ok()) return status;
-  Status status = world.begin({.kind = Collective::broadcast,
-                               .spec = {DType::u8, {sizeof(id)}},
-                               .sum_dtype = DType::u8,
-                               .name = "NCCL's identity",
-                               .is_counted = false,
-                               .to = &id});
-  if (status.ok()) status = world.finish(&id);
-  if (!status.ok()) return status;
+  // Gives the ranks rank 0's identity. The second time they hear that all have begun: NCCL would
+  // wait for a rank that could not.
+  const auto share = [&](const char* name) {
+    const Status status = world.begin({.kind = Collective::broadcast,
+                                       .spec = {DType::u8, {sizeof(id)}},
+                                       .sum_dtype = DType::u8,
+                                       .name = name,
+                                       .is_counted = false,
+                                       .to = &id});
+    return status.ok() ? world.finish(&id) : status;
+  };
+  if (const Status status = share("NCCL's identity"); !status.ok()) return status;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   result_ = nccl()->ncclCommInitRankConfig(&communicator_, world.size(), id, world.rank(), &config);
+  if (result_ != ncclSuccess && result_ != ncclInProgress) return settle();
+  if (const Status status = share("NCCL's beginning"); !status.ok()) {
+    cut();
+    return status;
+  }
   watch_ = std::jthread([this](const std::stop_token& stop) {
     static_cast<void>(memory::cuda::make_current(common_->device));
     while (!stop.stop_requested()) {
@@ -65,15 +80,33 @@ Status NcclLink::open(Communicator& world) {
 }
 
 void NcclLink::cut() noexcept {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point end = Clock::now() + std::chrono::seconds(5);
   static_cast<void>(memory::cuda::make_current(common_->device));
-  while (cudaStreamQuery(stream_->get()) == cudaErrorNotReady && Clock::now() < end)
-    std::this_thread::yield();
-  static_cast<void>(cudaGetLastError());  // pending work counts as an error there
+  const bool is_done = wait_until(Clock::now() + std::chrono::seconds(5));
   const std::lock_guard lock(mutex_);
+  if (!is_done) give_up("NCCL was given up for a rank that has left");
   if (communicator_) static_cast<void>(nccl()->ncclCommAbort(communicator_));
   communicator_ = nullptr;
+}
+
+bool NcclLink::is_idle() const noexcept {
+  const cudaError_t state = cudaStreamQuery(stream_->get());
+  static_cast<void>(cudaGetLastError());  // pending work counts as an error there
+  return state != cudaErrorNotReady;
+}
+
+// Waits for the stream's work until then, or until NCCL fails.
+bool NcclLink::wait_until(Clock::time_point end) noexcept {
+  while (!is_idle()) {
+    if (Clock::now() > end || common_->nccl_problem) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// What waits for NCCL on this device has no values.
+void NcclLink::give_up(const char* problem) noexcept {
+  common_->nccl_failed_at = Clock::now();
+  common_->nccl_problem = problem;
 }
 
 Status NcclLink::follow(CudaStream& later, CudaStream& earlier) noexcept {
@@ -102,7 +135,7 @@ bool NcclLink::is_settled() noexcept {
     if (asked != ncclSuccess) result_ = asked;
   }
   if (result_ == ncclInProgress || result_ == ncclSuccess) return result_ == ncclSuccess;
-  common_->nccl_problem = nccl()->ncclGetErrorString(result_);
+  if (!is_idle()) give_up(nccl()->ncclGetErrorString(result_));
   if (communicator_) static_cast<void>(nccl()->ncclCommAbort(communicator_));
   communicator_ = nullptr;
   return true;

@@ -1,5 +1,6 @@
 // Messages between GPUs of several ranks, by NCCL.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -39,7 +40,12 @@ class NcclLink final : public DeviceLink {
   Status join(CudaStream& stream) noexcept { return follow(stream, *stream_); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   Status open(Communicator& world);
+  bool is_idle() const noexcept;
+  bool wait_until(Clock::time_point end) noexcept;
+  void give_up(const char* problem) noexcept;
   static Status follow(CudaStream& later, CudaStream& earlier) noexcept;
   // Waits until NCCL is done with the latest call.
   Status settle() noexcept;

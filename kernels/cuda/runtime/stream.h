@@ -1,6 +1,7 @@
 // A stream of a CUDA device and the objects that belong to it.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,7 +31,10 @@ struct Common {
   std::atomic<UseOfCudnn> use_of_cudnn = UseOfCudnn::undecided;
 #endif
   std::weak_ptr<CudaStream> nccl;  // one for the links of all worlds, so that they keep one order
-  std::atomic<const char*> nccl_problem = nullptr;  // of a link that waits for its world's end
+  // Of a link that has failed. Values on the device may be wrong until the program begins anew, by
+  // a world that it makes after that.
+  std::atomic<const char*> nccl_problem = nullptr;
+  std::atomic<std::chrono::steady_clock::time_point> nccl_failed_at = {};
 };
 
 class CudaStream final : public DeviceStream {
