@@ -76,8 +76,8 @@ int main(int argc, char** argv) {
         "computes, then sends by the ring.\n",
         flops, link, latency);
   };
-  return examples::run_example(argc, argv, "What does a step of GPT-2 take on a cluster?", run,
-                               {{"--flops", &flops, "FLOP/s of a rank"},
-                                {"--link", &link, "Bytes a second that a rank sends"},
-                                {"--latency", &latency, "Seconds that a message takes besides"}});
+  examples::add_positive("--flops", flops, "FLOP/s of a rank");
+  examples::add_positive("--link", link, "Bytes a second that a rank sends");
+  examples::add_positive("--latency", latency, "Seconds that a message takes besides");
+  return examples::run_example(argc, argv, "What does a step of GPT-2 take on a cluster?", run);
 }

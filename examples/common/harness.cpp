@@ -121,13 +121,6 @@ CLI::Validator takes_number(std::int64_t least, std::int64_t most) {
   });
 }
 
-CLI::Validator takes_positive() {
-  return takes("a number above 0", [](const std::string& text) {
-    double value = 0;
-    return CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value);
-  });
-}
-
 CLI::Validator takes_size() {
   return takes("a size, as in 64MiB", [](std::string& text) {
     try {
@@ -176,9 +169,11 @@ void check_files(const Arguments& arguments) {
                        ": on a simulated device there are no values");
 }
 
+std::vector<std::function<void(CLI::App&)>> own_arguments;
+
 std::optional<Arguments> parse_arguments(const std::string& program, int argc,
-                                         const char* const* argv, const char* purpose, bool trains,
-                                         const std::vector<OwnArgument>& own) {
+                                         const char* const* argv, const char* purpose,
+                                         bool trains) {
   CLI::App app(purpose, program);
   Arguments arguments;
   std::string device = "cpu";
@@ -192,11 +187,7 @@ std::optional<Arguments> parse_arguments(const std::string& program, int argc,
   if (trains)
     add_files(app, arguments, "Save the run there, again and again",
               "Go on with the run saved there");
-  for (const auto& [name, number, help] : own)
-    app.add_option(name, *number, help)
-        ->check(takes_positive())
-        ->capture_default_str()
-        ->type_name("X");
+  for (const auto& add : own_arguments) add(app);
   if (!parse(app, argc, argv)) return {};
   if (by_place->count() + by_name->count() > 1) throw BadArguments("takes one device, not two");
   try {
@@ -209,11 +200,10 @@ std::optional<Arguments> parse_arguments(const std::string& program, int argc,
 }
 
 int run_small(int argc, const char* const* argv, const char* purpose, bool trains,
-              const std::function<int(const Arguments&)>& body,
-              const std::vector<OwnArgument>& own = {}) {
+              const std::function<int(const Arguments&)>& body) {
   const std::string program = fs::path(argv[0]).filename();
   return run_main(program, [&] {
-    const auto arguments = parse_arguments(program, argc, argv, purpose, trains, own);
+    const auto arguments = parse_arguments(program, argc, argv, purpose, trains);
     if (!arguments) return 0;
     try {
       return body(*arguments);
@@ -344,12 +334,24 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
 
 bool interrupted() noexcept { return is_interrupted; }
 
+void add_positive(const char* name, double& value, const char* help) {
+  own_arguments.push_back([=, &value](CLI::App& app) {
+    app.add_option(name, value, help)
+        ->check(takes("a number above 0",
+                      [](const std::string& text) {
+                        double number = 0;
+                        return CLI::detail::lexical_cast(text, number) && number > 0 &&
+                               std::isfinite(number);
+                      }))
+        ->capture_default_str()
+        ->type_name("X");
+  });
+}
+
 int run_example(int argc, const char* const* argv, const char* purpose,
-                const std::function<int(const ebb::Device&)>& body,
-                const std::vector<OwnArgument>& own) {
-  return run_small(
-      argc, argv, purpose, false,
-      [&](const Arguments& arguments) { return body(arguments.device); }, own);
+                const std::function<int(const ebb::Device&)>& body) {
+  return run_small(argc, argv, purpose, false,
+                   [&](const Arguments& arguments) { return body(arguments.device); });
 }
 
 int train_example(int argc, const char* const* argv, const char* purpose,

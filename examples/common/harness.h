@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "ebb/core/device/device.h"
 #include "ebb/core/memory/memory.h"
@@ -24,26 +23,20 @@ struct Arguments {
   std::string resume = {};  // "": from the start
 };
 
-// An argument of a program's own: a number above 0.
-struct OwnArgument {
-  const char* name;  // "--flops"
-  double* value;
-  const char* help;
-};
+// Gives the program an argument of its own, a number above 0.
+void add_positive(const char* name, double& value, const char* help);
 
 // The main of a small program: runs body(device) on the CPU, or on the device that an argument
 // names. Returns the body's exit code. On an error prints one line on the standard error and
 // returns 1 (failed, or its output could not be written) or 2 (bad arguments). On a simulated
 // device the program ends successfully where it first reads a value.
 int run_example(int argc, const char* const* argv, const char* purpose,
-                const std::function<int(const ebb::Device&)>& body,
-                const std::vector<OwnArgument>& own = {});
+                const std::function<int(const ebb::Device&)>& body);
 template <class Body>
 requires std::is_void_v<std::invoke_result_t<Body, const ebb::Device&>>
-int run_example(int argc, const char* const* argv, const char* purpose, const Body& body,
-                const std::vector<OwnArgument>& own = {}) {
+int run_example(int argc, const char* const* argv, const char* purpose, const Body& body) {
   const auto returns_0 = [&](const ebb::Device& device) { return body(device), 0; };
-  return run_example(argc, argv, purpose, std::function<int(const ebb::Device&)>(returns_0), own);
+  return run_example(argc, argv, purpose, std::function<int(const ebb::Device&)>(returns_0));
 }
 
 // The main of a program that trains: also takes --save and --resume, which need a device with
