@@ -77,22 +77,14 @@ void check_options(std::int64_t samples, const DataLoaderOptions& options) {
 // The seed of the shuffle: rank 0's. Throws Error where the ranks' data differ in size or are cut
 // in another way.
 std::optional<Seed> shuffle_of(std::int64_t samples, const DataLoaderOptions& options) {
-  std::optional<Seed> seed = options.shuffle.seed();
-  if (options.shuffle.draws()) seed = Seed{detail::next_key()};
+  const auto seed = options.shuffle.draws() ? Seed{detail::next_key()} : options.shuffle.seed();
   if (!options.shard) return seed;
-  detail::WorldState& world = options.shard->state();
-  const std::vector<std::int64_t> sizes =
-      world.exchange("the number of samples of a DataLoader", samples);
-  for (std::size_t k = 0; k < sizes.size(); ++k)
-    if (sizes[k] != sizes[0])
-      detail::refuse(kLoader, "rank 0 has " + std::to_string(sizes[0]) +
-                                  " samples to deal out, and rank " + std::to_string(k) + " has " +
-                                  std::to_string(sizes[k]) + "; all must have the same data");
   const std::string how = std::string("the ") + (seed ? "shuffled" : "given") +
-                          " order of a DataLoader, in batches of " + std::to_string(options.batch) +
+                          " order of a DataLoader of " + std::to_string(samples) +
+                          " samples, in batches of " + std::to_string(options.batch) +
                           (options.drop_last ? ", without the last" : "");
-  const auto key = static_cast<std::uint64_t>(
-      world.exchange(how.c_str(), static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
+  const auto key = static_cast<std::uint64_t>(options.shard->state().exchange(
+      how.c_str(), static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
   return seed ? std::optional(Seed{key}) : std::nullopt;
 }
 

@@ -62,12 +62,9 @@ LoaderPass::~LoaderPass() { background_.reset(); }
 std::span<const std::int64_t> LoaderPass::samples_at(std::int64_t position) const noexcept {
   const std::int64_t first = position * options_.batch;
   const std::int64_t rows = std::min(options_.batch, samples_.size() - first);
-  std::int64_t begin = 0, end = rows;
-  if (options_.shard) {
-    const std::int64_t rank = options_.shard->rank(), ranks = options_.shard->size();
-    begin = rows * rank / ranks;
-    end = rows * (rank + 1) / ranks;
-  }
+  const std::int64_t rank = options_.shard ? options_.shard->rank() : 0;
+  const std::int64_t ranks = options_.shard ? options_.shard->size() : 1;
+  const std::int64_t begin = rows * rank / ranks, end = rows * (rank + 1) / ranks;
   return std::span(order_).subspan(static_cast<std::size_t>(first + begin),
                                    static_cast<std::size_t>(end - begin));
 }

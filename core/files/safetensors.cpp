@@ -388,21 +388,16 @@ void File::open_parts(const std::string& index) {
   const Json json = Json::parse(text, nullptr, false);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (map == json.end() || !map->is_object()) file.fail("is no index: it has no \"weight_map\"");
-  std::map<std::string, std::size_t> numbers;
-  for (const auto& [name, part] : map->items()) {
-    if (!part.is_string() || part.get<std::string>().find('/') != std::string::npos)
-      file.fail("has no file in its folder for tensor " + in_quotes(name));
-    numbers.emplace(part.get<std::string>(), 0);
-  }
   const std::filesystem::path folder = std::filesystem::path(index).parent_path();
-  for (auto& [part, number] : numbers) {
-    number = parts_.size();
-    open((folder / part).string());
-  }
-  for (const auto& [name, part] : map->items()) {
+  for (const auto& [name, value] : map->items()) {
+    const std::string part = value.is_string() ? value.get<std::string>() : "/";
+    if (part.find('/') != std::string::npos)
+      file.fail("has no file in its folder for tensor " + in_quotes(name));
+    const std::string path = (folder / part).string();
+    if (std::ranges::find(parts_, path) == parts_.end()) open(path);
     const Entry* const entry = find(name);
-    if (!entry || entry->part != numbers.at(part.get<std::string>()))
-      file.fail("names tensor " + in_quotes(name) + " in " + in_quotes(part.get<std::string>()) +
+    if (!entry || parts_[entry->part] != path)
+      file.fail("names tensor " + in_quotes(name) + " in " + in_quotes(part) +
                 ", which does not have it");
   }
 }

@@ -87,20 +87,6 @@ std::vector<GrownHolder> difference(const std::vector<Holder>& before,
   return grown;
 }
 
-namespace {
-// Sets a variable for the scope's life.
-template <class T>
-class Restored : NoCopy {
- public:
-  Restored(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
-  ~Restored() { variable_ = before_; }
-
- private:
-  T& variable_;
-  const T before_;
-};
-}  // namespace
-
 Prediction predict(const Device& device, const std::function<void(Device)>& program,
                    const PredictOptions& options) {
   constexpr std::size_t kHolders = 10;
@@ -112,8 +98,11 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
   {
     const ebb::detail::SimulationScope simulation(twin, options.values,
                                                   device.runtime().simulation());
-    const Restored world(ebb::detail::predicted_world(),
-                         options.world ? &options.world->state() : ebb::detail::predicted_world());
+    const struct WorldBefore {
+      ~WorldBefore() { ebb::detail::predicted_world() = world; }
+      ebb::detail::WorldState* const world = ebb::detail::predicted_world();
+    } before;
+    if (options.world) ebb::detail::predicted_world() = &options.world->state();
     const std::uint64_t counted = ebb::detail::counted().bytes;
     program(twin);
     prediction.sent_bytes = ebb::detail::counted().bytes - counted;
