@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "ebb/core/base/error.h"
@@ -27,6 +29,14 @@ void require(int code, const char* call) {
 // Calls an MPI function and throws its error.
 #define EBB_MPI(function, ...) require(function(__VA_ARGS__), #function)
 
+// Parts that lie one behind the other.
+struct Parts {
+  explicit Parts(std::span<const int> of) : counts(of.begin(), of.end()) {
+    std::exclusive_scan(of.begin(), of.end(), std::back_inserter(positions), 0);
+  }
+  std::vector<int> counts, positions;
+};
+
 class Request final : public Transfer {
  public:
   bool is_done() override {
@@ -35,8 +45,7 @@ class Request final : public Transfer {
     return done != 0;
   }
   MPI_Request* get() noexcept { return &request_; }
-  // MPI reads counts and displacements until the transfer is done.
-  std::vector<int> counts[2], displacements[2];
+  std::vector<Parts> parts;  // MPI reads them until the transfer is done
 
  private:
   MPI_Request request_ = MPI_REQUEST_NULL;
@@ -50,32 +59,13 @@ MPI_Datatype bytes_type(std::size_t size) {
 }
 
 MPI_Datatype number_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return MPI_FLOAT;
-    case DType::f64:
-      return MPI_DOUBLE;
-    case DType::i32:
-      return MPI_INT32_T;
-    case DType::i64:
-      return MPI_INT64_T;
-    default:
-      return MPI_UINT8_T;
-  }
+  return dtype == DType::f32   ? MPI_FLOAT
+         : dtype == DType::f64 ? MPI_DOUBLE
+         : dtype == DType::i32 ? MPI_INT32_T
+                               : MPI_INT64_T;
 }
 
 MPI_Op operation(ReduceOp op) { return op == ReduceOp::max ? MPI_MAX : MPI_SUM; }
-
-// Positions of parts that lie one behind the other.
-std::vector<int> positions_of(std::span<const int> counts) {
-  std::vector<int> positions;
-  int next = 0;
-  for (const int count : counts) {
-    positions.push_back(next);
-    next += count;
-  }
-  return positions;
-}
 
 class Group final : public Transport {
  public:
@@ -103,22 +93,19 @@ class Group final : public Transport {
   Started exchange(const void* from, std::span<const int> sent, void* to,
                    std::span<const int> received, std::size_t size) override {
     auto request = std::make_unique<Request>();
-    request->counts[0].assign(sent.begin(), sent.end());
-    request->counts[1].assign(received.begin(), received.end());
-    request->displacements[0] = positions_of(sent);
-    request->displacements[1] = positions_of(received);
-    EBB_MPI(MPI_Ialltoallv, from, request->counts[0].data(), request->displacements[0].data(),
-            bytes_type(size), to, request->counts[1].data(), request->displacements[1].data(),
-            bytes_type(size), communicator_, request->get());
+    const MPI_Datatype type = bytes_type(size);
+    request->parts = {Parts(sent), Parts(received)};
+    const Parts &out = request->parts[0], &in = request->parts[1];
+    EBB_MPI(MPI_Ialltoallv, from, out.counts.data(), out.positions.data(), type, to,
+            in.counts.data(), in.positions.data(), type, communicator_, request->get());
     return request;
   }
 
   Started gather_in_place(void* data, std::span<const int> parts, std::size_t size) override {
     auto request = std::make_unique<Request>();
-    request->counts[0].assign(parts.begin(), parts.end());
-    request->displacements[0] = positions_of(parts);
-    EBB_MPI(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, request->counts[0].data(),
-            request->displacements[0].data(), bytes_type(size), communicator_, request->get());
+    const Parts& all = request->parts.emplace_back(parts);
+    EBB_MPI(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, all.counts.data(),
+            all.positions.data(), bytes_type(size), communicator_, request->get());
     return request;
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "ebb/core/base/error.h"
@@ -14,32 +15,21 @@ namespace {
 struct Launcher {
   const char* variable;  // that it sets for every process
   const char* size;      // likewise: how many there are
-  const char* mpi;
-  const char* file;
-  const char* package;  // of Debian
+  std::string mpi;
+  std::string name;  // of the MPI's part and package
 };
 
 // In this order: PMIx, with which Slurm can start any MPI, is Open MPI's own, and PMI is MPICH's.
-constexpr Launcher kLaunchers[] = {
-    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "Open MPI", "libebb_openmpi.so",
-     "libopenmpi-dev"},
-    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "Open MPI", "libebb_openmpi.so", "libopenmpi-dev"},
-    {"PMI_RANK", "PMI_SIZE", "MPICH", "libebb_mpich.so", "libmpich-dev"},
-};
-
-const Launcher* launcher() noexcept {
-  for (const Launcher& each : kLaunchers)
-    if (std::getenv(each.variable) != nullptr) return &each;
-  return nullptr;
+std::optional<Launcher> launcher() {
+  for (const Launcher& each :
+       {Launcher{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "Open MPI", "openmpi"},
+        Launcher{"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "Open MPI", "openmpi"},
+        Launcher{"PMI_RANK", "PMI_SIZE", "MPICH", "mpich"}})
+    if (std::getenv(each.variable) != nullptr) return each;
+  return {};
 }
 
-// Processes of the step that Slurm has started this one in; 1 without Slurm.
-int tasks_of_slurm() noexcept {
-  const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  return tasks != nullptr && std::getenv("SLURM_PROCID") != nullptr ? std::atoi(tasks) : 1;
-}
-
-void* load(const char* name) {
+void* load(const std::string& name) {
   Dl_info info;
   std::filesystem::path own;
   std::error_code error;
@@ -51,45 +41,42 @@ void* load(const char* name) {
     const std::filesystem::path file = (own / folder / name).lexically_normal();
     if (!std::filesystem::exists(file, error)) continue;
     if (void* const library = ::dlopen(file.c_str(), kFlags)) return library;
-    throw Error(
-        detail::message("World", std::string("the MPI part cannot be loaded: ") + ::dlerror(), {}));
+    detail::refuse("World", std::string("the MPI part cannot be loaded: ") + ::dlerror(), {});
   }
-  return ::dlopen(name, kFlags);
+  return ::dlopen(name.c_str(), kFlags);
 }
 
 }  // namespace
 }  // namespace ebb::mpi
 
 std::unique_ptr<ebb::detail::Transport> ebb::detail::connect() {
-  const mpi::Launcher* const by = mpi::launcher();
-  if (by == nullptr) {
-    if (mpi::tasks_of_slurm() < 2) return nullptr;
-    throw Error(message("World",
-                        "srun has started several processes that do not know of one another; use "
-                        "srun --mpi=pmix, or pmi2 for MPICH",
-                        {}));
+  const std::optional<mpi::Launcher> by = mpi::launcher();
+  if (!by) {
+    const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");  // of which this is one
+    if (!tasks || !std::getenv("SLURM_PROCID") || std::atoi(tasks) < 2) return nullptr;
+    refuse("World",
+           "srun has started several processes that do not know of one another; use srun "
+           "--mpi=pmix, or pmi2 for MPICH",
+           {});
   }
-  void* const library = mpi::load(by->file);
+  const std::string file = "libebb_" + by->name + ".so";
+  void* const library = mpi::load(file);
   if (library == nullptr)
-    throw Error(message("World",
-                        std::string(by->mpi) +
-                            " has started this process, but ebb was built without " + by->mpi +
-                            "; install " + by->package + " and build ebb again",
-                        {}));
+    refuse("World",
+           by->mpi + " has started this process, but ebb was built without " + by->mpi +
+               "; install lib" + by->name + "-dev and build ebb again",
+           {});
   const auto connect_by =
       reinterpret_cast<ebb_mpi_part_function*>(::dlsym(library, "ebb_mpi_part"));  // NOLINT
-  std::string problem;
-  Transport* const job = connect_by ? connect_by(EBB_BUILD, problem) : nullptr;
-  if (job == nullptr)
-    throw Error(
-        message("World", connect_by ? problem : std::string(by->file) + " is no part of ebb", {}));
-  std::unique_ptr<Transport> connected(job);
+  std::string problem = file + " is no part of ebb";
+  std::unique_ptr<Transport> job(connect_by ? connect_by(EBB_BUILD, problem) : nullptr);
+  if (!job) refuse("World", problem, {});
   const char* const size = std::getenv(by->size);
-  if (size != nullptr && connected->size() < std::atoi(size))
-    throw Error(message("World",
-                        std::string("the launcher has started ") + size + " processes, of which " +
-                            by->mpi + " finds " + std::to_string(connected->size()) +
-                            "; use its own mpirun, or srun --mpi=pmix or pmi2 as it needs",
-                        {}));
-  return connected;
+  if (size != nullptr && job->size() < std::atoi(size))
+    refuse("World",
+           std::string("the launcher has started ") + size + " processes, of which " + by->mpi +
+               " finds " + std::to_string(job->size()) +
+               "; use its own mpirun, or srun --mpi=pmix or pmi2 as it needs",
+           {});
+  return job;
 }
