@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -46,36 +45,22 @@ void Messenger::leave() {
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
   lock.lock();
-  while (!open_.empty()) end(*open_.back(), WorldState::closed());
+  while (!open_.empty()) end(*open_.back(), WorldState::kClosed);
 }
 
 void Messenger::call(const std::function<void()>& work) {
-  std::exception_ptr problem;
-  bool is_done = false;
+  std::packaged_task<void()> task(work);
+  std::future<void> done = task.get_future();
   std::unique_lock lock(mutex);
   // Work may wait for the other ranks, which must have heard of failures before.
   changed.wait(
       lock, [&] { return is_over_ || std::ranges::none_of(open_, &WorldState::tells_of_failure); });
   if (is_over_) throw Error("[World] the process is about to end");
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  calls_.push_back([&] {
-    try {
-      work();
-    } catch (...) {
-      problem = std::current_exception();
-    }
-    const std::lock_guard held(mutex);
-    is_done = true;
-    changed.notify_all();
-  });
+  calls_.push_back(std::move(task));
   wake_.notify_all();
-  changed.wait(lock, [&] { return is_done; });
-  if (problem) std::rethrow_exception(problem);
-}
-
-void Messenger::add(WorldState& world) {
-  if (std::ranges::find(busy_, &world) == busy_.end()) busy_.push_back(&world);
-  wake_.notify_all();
+  lock.unlock();
+  done.get();
 }
 
 Transport* Messenger::job() {
@@ -90,11 +75,13 @@ void Messenger::run() {
   // several messages.
   constexpr int kSpins = 1000;
   int idle = 0;
+  const auto is_idle = [](const WorldState* world) { return world->queue_.empty(); };
   std::unique_lock lock(mutex);
   while (true) {
-    wake_.wait(lock, [&] { return is_over_ || !calls_.empty() || !busy_.empty(); });
+    wake_.wait(lock,
+               [&] { return is_over_ || !calls_.empty() || !std::ranges::all_of(open_, is_idle); });
     if (!calls_.empty()) {
-      const std::function<void()> call = std::move(calls_.front());
+      std::packaged_task<void()> call = std::move(calls_.front());
       calls_.pop_front();
       lock.unlock();
       call();
@@ -102,11 +89,10 @@ void Messenger::run() {
       continue;
     }
     if (is_over_) break;
-    std::erase_if(busy_, [](WorldState* world) { return world->queue_.empty(); });
-    const std::vector<WorldState*> busy = busy_;
+    const std::vector<WorldState*> open = open_;
     lock.unlock();
     bool any = false;
-    for (WorldState* const world : busy) any = world->advance() || any;
+    for (WorldState* const world : open) any = world->advance() || any;
     // Other ranks may need this processor to get on.
     if (any)
       idle = 0;

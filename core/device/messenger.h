@@ -2,6 +2,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,8 +26,8 @@ class Messenger : NoCopy {
 
   // Runs `work` on the thread and waits for it. Rethrows its exception.
   void call(const std::function<void()>& work);
-  // With the mutex: the world has something to do.
-  void add(WorldState& world);
+  // With the mutex: a world has something to do.
+  void wake() { wake_.notify_all(); }
 
   // On the thread. The job, connected at the first call; null: this process is alone.
   Transport* job();
@@ -46,8 +47,7 @@ class Messenger : NoCopy {
   std::thread thread_;
   std::condition_variable wake_;
   bool is_over_ = false;
-  std::deque<std::function<void()>> calls_;
-  std::vector<WorldState*> busy_;
+  std::deque<std::packaged_task<void()>> calls_;
   std::vector<WorldState*> open_;
 
   // Of the thread.

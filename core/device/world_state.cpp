@@ -36,11 +36,6 @@ std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
 
 }  // namespace
 
-const std::string& WorldState::closed() {
-  static const std::string& text = *new std::string("this world is closed");
-  return text;
-}
-
 bool WorldState::tells_of_failure() const {
   return std::ranges::any_of(
       queue_, [](const auto& operation) { return operation->mine.ending == has_failed; });
@@ -51,13 +46,10 @@ WorldState::WorldState(int rank, int size, const distributed::WorldOptions& opti
 
 WorldState::WorldState(std::unique_ptr<Transport> headers, std::unique_ptr<Transport> data,
                        const distributed::WorldOptions& options)
-    : rank_(headers->rank()),
-      size_(headers->size()),
-      options_(options),
-      messenger_(Messenger::instance()),
-      is_connected_(true),
-      headers_(std::move(headers)),
-      data_(std::move(data)) {
+    : WorldState(headers->rank(), headers->size(), options) {
+  is_connected_ = true;
+  headers_ = std::move(headers);
+  data_ = std::move(data);
   const std::lock_guard lock(messenger_.mutex);
   messenger_.open(*this);
 }
@@ -81,7 +73,7 @@ std::shared_ptr<WorldState::Operation> WorldState::enqueue(Operation operation) 
   }
   shared->mine.number = next_number_++;
   queue_.push_back(shared);
-  messenger_.add(*this);
+  messenger_.wake();
   return shared;
 }
 
@@ -196,10 +188,9 @@ std::vector<std::string> WorldState::gather(const char* name, const std::string&
   if (size_ == 1) return {text};
   std::vector<std::string> texts;
   for (const std::int64_t length : exchange(name, static_cast<std::int64_t>(text.size()))) {
-    Collective c;
-    c.kind = Collective::broadcast;
-    c.root = static_cast<int>(texts.size());
-    c.spec = {DType::u8, {length}};
+    Collective c{.kind = Collective::broadcast,
+                 .root = static_cast<int>(texts.size()),
+                 .spec = {DType::u8, {length}}};
     texts.push_back(text);
     texts.back().resize(static_cast<std::size_t>(length));
     c.from = c.to = texts.back().data();
@@ -231,7 +222,10 @@ WorldState::Operation WorldState::closing() {
 
 void WorldState::close() {
   if (!is_connected_) return;
-  if (is_over()) return cut_links();
+  std::unique_lock lock(messenger_.mutex);
+  const bool is_over = !failure_.empty();
+  lock.unlock();
+  if (is_over) return cut_links();
   try {
     perform(closing());
     links_.clear();
@@ -239,11 +233,6 @@ void WorldState::close() {
     cut_links();
     throw;
   }
-}
-
-bool WorldState::is_over() const noexcept {
-  const std::lock_guard lock(messenger_.mutex);
-  return !failure_.empty();
 }
 
 void WorldState::fail(const std::string& cause) noexcept {
@@ -255,10 +244,9 @@ void WorldState::fail(const std::string& cause) noexcept {
       if (tells_of_failure()) return;
     }
     const int in_job = process_rank();
-    Operation operation{
-        .text = (in_job == rank_ ? "" : "(rank " + std::to_string(in_job) + " of all) ") + cause};
-    operation.mine.ending = has_failed;
-    enqueue(std::move(operation));
+    enqueue(
+        {.text = (in_job == rank_ ? "" : "(rank " + std::to_string(in_job) + " of all) ") + cause,
+         .mine = {.ending = has_failed}});
   } catch (const std::exception&) {  // the launcher notices when this process ends
   }
 }
@@ -292,6 +280,9 @@ std::string WorldState::advance(Operation& operation) {
     const std::vector<int> parts(static_cast<std::size_t>(size_), static_cast<int>(bytes / 8));
     operation.transfer = headers_->gather_in_place(all, parts, 8);
   };
+  const auto agrees = [&](const Header& header) {
+    return header.agrees_with(operation.mine) && header.ending != has_failed;
+  };
   const auto rank = static_cast<std::size_t>(rank_), size = static_cast<std::size_t>(size_);
   const int step = operation.step++;
   operation.transfer.reset();
@@ -301,7 +292,7 @@ std::string WorldState::advance(Operation& operation) {
     tell(operation.all.data(), sizeof(Header));
   } else if (!operation.texts.empty()) {
     return explain(operation);
-  } else if (step == 1 && !compare(operation)) {
+  } else if (step == 1 && !std::ranges::all_of(operation.all, agrees)) {
     operation.texts.resize(kTextBytes * size);
     operation.text.copy(operation.texts.data() + kTextBytes * rank, kTextBytes - 1);
     tell(operation.texts.data(), kTextBytes);
@@ -313,44 +304,30 @@ std::string WorldState::advance(Operation& operation) {
     operation.state = Operation::done;
     queue_.pop_front();
     messenger_.changed.notify_all();
-    if (operation.mine.ending == closes) return closed();
+    if (operation.mine.ending == closes) return kClosed;
   }
   return {};
 }
 
-// Whether all ranks are about to do the same.
-bool WorldState::compare(Operation& operation) {
-  return std::ranges::all_of(operation.all, [&](const Header& header) {
-    return header.number == operation.mine.number && header.signature == operation.mine.signature &&
-           header.ending == operation.mine.ending && header.ending != has_failed;
-  });
-}
-
 // Names what the ranks do: the same words on each.
 std::string WorldState::explain(const Operation& operation) const {
+  const std::vector<Header>& all = operation.all;
   const auto text = [&](std::size_t rank) {
     return std::string(operation.texts.data() + kTextBytes * rank);
   };
-  const std::string step = "collective " + std::to_string(operation.mine.number) + " of the world";
-  const std::vector<Header>& all = operation.all;
   for (std::size_t k = 0; k < all.size(); ++k)
     if (all[k].ending == has_failed)
       return "rank " + std::to_string(k) + " of " + std::to_string(size_) +
              " has failed: " + text(k);
   const auto does = [&](std::size_t rank) {
-    return all[rank].ending == closes ? "closes it" : "calls " + text(rank);
+    return "rank " + std::to_string(rank) +
+           (all[rank].ending == closes ? " closes it" : " calls " + text(rank));
   };
-  // The first rank that differs from rank 0.
-  const auto other =
-      static_cast<std::size_t>(std::ranges::find_if(all,
-                                                    [&](const Header& header) {
-                                                      return header.signature != all[0].signature ||
-                                                             header.ending != all[0].ending ||
-                                                             header.number != all[0].number;
-                                                    }) -
-                               all.begin());
-  return "the ranks differ in " + step + ": rank 0 " + does(0) + ", rank " + std::to_string(other) +
-         " " + does(other) + "; models, shapes and numbers of steps must be the same on every rank";
+  const auto other = std::ranges::find_if_not(
+      all, [&](const Header& header) { return header.agrees_with(all[0]); });
+  return "the ranks differ in collective " + std::to_string(operation.mine.number) +
+         " of the world: " + does(0) + ", " + does(static_cast<std::size_t>(other - all.begin())) +
+         "; models, shapes and numbers of steps must be the same on every rank";
 }
 
 Transport::Started WorldState::begin_transfer(const Operation& operation, int step) {

@@ -56,10 +56,6 @@ class WorldState final : public Communicator {
 
   std::uint64_t sent_bytes() const noexcept { return sent_bytes_.load(std::memory_order_relaxed); }
 
-  // Whether it is closed, or has failed.
-  bool is_over() const noexcept;
-  // What failure_ says of a world that is closed.
-  static const std::string& closed();
   // A batch of a loader that is in use, of which this rank has `rows`.
   void add_batch(std::int64_t rows);
   bool has_batch() const noexcept;
@@ -67,12 +63,17 @@ class WorldState final : public Communicator {
 
  private:
   friend class Messenger;
+  static constexpr const char* kClosed = "this world is closed";  // its failure_ then
   // What a rank tells the others before data move.
   struct Header {
     std::uint64_t number = 0;     // of collectives before it
     std::uint64_t signature = 0;  // equal for equal collectives
     std::int64_t value = 0;       // the rank's rows, or what it exchanges
     std::int64_t ending = 0;      // 1: the rank closes; 2: it has failed
+
+    bool agrees_with(const Header& other) const noexcept {
+      return number == other.number && signature == other.signature && ending == other.ending;
+    }
   };
   struct Operation {
     Collective collective = {};
@@ -93,7 +94,7 @@ class WorldState final : public Communicator {
   std::shared_ptr<Operation> enqueue(Operation operation);
   // Waits for it. Throws Error where it has failed.
   std::shared_ptr<Operation> perform(Operation operation);
-  // Of which all ranks say the same, up to the line.
+  // Each rank gives the same `what`, and a line of its own.
   static Operation asks(const std::string& what, const std::string& where, std::int64_t value = 0);
   static Operation closing();
   // On the messenger's thread: goes on with the first operation as far as it can. Returns whether
@@ -101,7 +102,6 @@ class WorldState final : public Communicator {
   bool advance();
   // Returns why the world is over; empty: it goes on.
   std::string advance(Operation& operation);
-  bool compare(Operation& operation);
   std::string explain(const Operation& operation) const;
   Transport::Started begin_transfer(const Operation& operation, int step);
 
