@@ -60,9 +60,14 @@ Status trade(const KernelContext& context, NcclLink& link, const Body& body) {
 // Every rank gets the shares of y that lie in their places on the others.
 Status gather(const Buffer& y, const KernelContext& context, NcclLink& link) {
   const int rank = world_of(context).rank(), size = world_of(context).size();
+  const std::span<std::byte> own = detail::share_in(y, size, rank);
+  if (y.elements() % size == 0)
+    return link.put(cuda_stream(context.stream), [&](const Nccl& nccl, ncclComm_t to, auto in) {
+      nccl.ncclAllGather(own.data(), y.data, own.size(), ncclUint8, to, in);
+    });
   return trade(context, link, [&](int k, const auto& send, const auto& receive) {
     if (k == rank) return;
-    send(detail::share_in(y, size, rank));
+    send(own);
     receive(detail::share_in(y, size, k));
   });
 }
@@ -79,15 +84,9 @@ Status put(const Collective& c, const KernelContext& context, NcclLink& link) {
                          : c.op == ReduceOp::mean ? ncclAvg
                                                   : ncclSum;
   if (count == 0) return {};
-  const bool gathers = c.kind == Collective::all_gather;
-  const Buffer y{c.to, c.spec};
-  if (gathers && count % size != 0) return gather(y, context, link);
+  if (c.kind == Collective::all_gather) return gather({c.to, c.spec}, context, link);
   return link.put(cuda_stream(context.stream), [&](const Nccl& nccl, ncclComm_t to, auto in) {
-    if (gathers) {
-      const std::span<std::byte> own =
-          detail::share_in(y, world_of(context).size(), world_of(context).rank());
-      nccl.ncclAllGather(own.data(), c.to, own.size(), ncclUint8, to, in);
-    } else if (c.kind == Collective::broadcast)
+    if (c.kind == Collective::broadcast)
       nccl.ncclBroadcast(c.from, c.to, c.spec.bytes(), ncclUint8, c.root, to, in);
     else if (c.kind == Collective::reduce_scatter)
       nccl.ncclReduceScatter(c.from, c.to, count / size, type, op, to, in);
@@ -103,7 +102,7 @@ Status put_in_order(const Collective& c, const KernelContext& context, NcclLink&
   const std::int64_t own = detail::share_of(c.elements(), size, rank);
   const std::size_t bytes = detail::share_in(x, size, rank).size();
   auto* const parts = static_cast<std::byte*>(c.workspace);
-  std::byte* const rows = parts + c.workspace_bytes(size) - size * sizeof(c.rows);
+  std::byte* const rows = parts + c.workspace_bytes(size) - (c.adds ? size * sizeof(c.rows) : 0);
   const bool scatters = c.kind == Collective::reduce_scatter;
   void* const sums = scatters ? c.to : detail::share_in(y, size, rank).data();
   EBB_TRY(trade(context, link, [&](int k, const auto& send, const auto& receive) {
