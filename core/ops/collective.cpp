@@ -34,6 +34,11 @@ Tensor apply_in(const GradientContext& g, const OpDef& op, Collective::Kind kind
   return apply_one(op, {x}, attributes, g.site());
 }
 
+template <const OpDef& op, Collective::Kind kind>
+Tensors gradient_by(const GradientContext& g) {
+  return {apply_in(g, op, kind, g.attribute<CollectiveAttributes>().op, g.dy())};
+}
+
 // send() and recv() are broadcasts in a world of two, named by the rank that sends.
 CollectiveAttributes sent_by(int rank, CollectiveAttributes attributes) {
   attributes.root = rank;
@@ -100,14 +105,15 @@ void infer_total(Inference& inference) {
   detail::output_like_first(inference);
 }
 
+Shape own_share(const CollectiveAttributes& a, const Shape& whole) {
+  return {detail::share_of(whole.elements(), a.world->size(), a.world->rank())};
+}
+
 void infer_total_in_order(Inference& inference) {
   infer_total(inference);
   const auto& a = inference.attribute<CollectiveAttributes>();
   const Shape& part = inference.inputs[1].shape;
-  const bool is_share = a.kind == Collective::reduce_scatter;
-  const Shape total =
-      is_share ? Shape({detail::share_of(part.elements(), a.world->size(), a.world->rank())})
-               : part;
+  const Shape total = a.kind == Collective::reduce_scatter ? own_share(a, part) : part;
   inference.require(inference.inputs[0].shape == total && is_floating(inference.inputs[1].dtype),
                     "takes a total and a part of one shape");
   detail::require_scalar(inference, 2, DType::i64, "`rows`");
@@ -116,20 +122,17 @@ void infer_total_in_order(Inference& inference) {
 void infer_whole(Inference& inference) {
   const auto& a = inference.attribute<CollectiveAttributes>();
   const Spec& share = inference.inputs[0];
-  inference.require(share.shape.rank() == 1 &&
-                        share.shape.dim(0) ==
-                            detail::share_of(a.whole.elements(), a.world->size(), a.world->rank()),
-                    "takes this rank's share");
+  inference.require(share.shape == own_share(a, a.whole), "takes this rank's share");
   inference.output(share.dtype, a.whole);
 }
 
-constexpr DeviceKernel kCollective = {
-    .run = cpu::collective, .memory = cpu::collective_memory, .simulated = cpu::count_collective};
-// Not captured: in each run the ranks first compare what they are about to do, on the host.
-constexpr DeviceKernel kCudaCollective = {.run = cuda::collective,
-                                          .memory = cpu::collective_memory,
-                                          .can_be_captured = false,
-                                          .simulated = cpu::count_collective};
+// Not captured on a GPU: in each run the ranks first compare what they are about to do.
+constexpr DeviceKernel kernel(Kernel run, bool begins = true) {
+  return {.run = run,
+          .memory = cpu::collective_memory,
+          .can_be_captured = false,
+          .simulated = begins ? cpu::count_collective : nullptr};
+}
 
 constexpr OpDef over_ranks(const char* name, void (*infer)(Inference&),
                            Tensors (*gradient)(const GradientContext&), Keeps keeps = {},
@@ -141,20 +144,20 @@ constexpr OpDef over_ranks(const char* name, void (*infer)(Inference&),
           .takes_over = takes_over,
           .stateful = true,
           .communicates = true,
-          .cpu = kCollective,
-          .cuda = kCudaCollective};
+          .cpu = kernel(cpu::collective),
+          .cuda = kernel(cuda::collective)};
 }
 
 // Writes its first input.
-constexpr OpDef in_place(const char* name, void (*infer)(Inference&), DeviceKernel cpu,
-                         DeviceKernel cuda) {
+constexpr OpDef in_place(const char* name, void (*infer)(Inference&), Kernel cpu, Kernel cuda,
+                         bool begins = true) {
   return {.name = name,
           .infer = infer,
           .updates = bit(0),
           .stateful = true,
           .communicates = true,
-          .cpu = cpu,
-          .cuda = cuda};
+          .cpu = kernel(cpu, begins),
+          .cuda = kernel(cuda, begins)};
 }
 
 }  // namespace
@@ -252,12 +255,7 @@ Tensor rows_in_use(const Tensor& after, const World& world) {
 }  // namespace detail
 
 constinit const OpDef all_reduce_op = over_ranks(
-    "all_reduce", infer_all_reduce,
-    [](const GradientContext& g) -> Tensors {
-      return {apply_in(g, all_reduce_op, Collective::all_reduce,
-                       g.attribute<CollectiveAttributes>().op, g.dy())};
-    },
-    {}, bit(0));
+    "all_reduce", infer_all_reduce, gradient_by<all_reduce_op, Collective::all_reduce>, {}, bit(0));
 
 constinit const OpDef all_reduce_max_op = over_ranks(
     "all_reduce", infer_all_reduce,
@@ -270,10 +268,8 @@ constinit const OpDef all_reduce_max_op = over_ranks(
     },
     input(0) | output(0));
 
-constinit const OpDef all_gather_op =
-    over_ranks("all_gather", infer_all_gather, [](const GradientContext& g) -> Tensors {
-      return {apply_in(g, reduce_scatter_op, Collective::reduce_scatter, ReduceOp::sum, g.dy())};
-    });
+constinit const OpDef all_gather_op = over_ranks(
+    "all_gather", infer_all_gather, gradient_by<reduce_scatter_op, Collective::reduce_scatter>);
 
 constinit const OpDef reduce_scatter_op =
     over_ranks("reduce_scatter", infer_reduce_scatter, [](const GradientContext& g) -> Tensors {
@@ -283,34 +279,28 @@ constinit const OpDef reduce_scatter_op =
     });
 
 constinit const OpDef broadcast_op =
-    over_ranks("broadcast", detail::output_like_first, [](const GradientContext& g) -> Tensors {
-      return {apply_in(g, broadcast_backward_op, Collective::reduce_to, ReduceOp::sum, g.dy())};
-    });
+    over_ranks("broadcast", detail::output_like_first,
+               gradient_by<broadcast_backward_op, Collective::reduce_to>);
 
 // One operator for all ranks: a graph of one that needs no sum would leave the collective out.
-constinit const OpDef broadcast_backward_op =
-    over_ranks("broadcast_backward", infer_all_reduce, [](const GradientContext& g) -> Tensors {
-      return {apply_in(g, broadcast_op, Collective::broadcast, ReduceOp::sum, g.dy())};
-    });
+constinit const OpDef broadcast_backward_op = over_ranks(
+    "broadcast_backward", infer_all_reduce, gradient_by<broadcast_op, Collective::broadcast>);
 
 constinit const OpDef send_op =
     over_ranks("send", detail::output_like_first, pass_back<recv_op>, {}, bit(0));
 constinit const OpDef recv_op =
     over_ranks("recv", detail::output_like_first, pass_back<send_op>, {}, bit(0));
 
-constexpr DeviceKernel kBegin = {.run = cpu::begin_total, .simulated = cpu::count_collective};
-constexpr DeviceKernel kCudaBegin = {
-    .run = cuda::begin_total, .can_be_captured = false, .simulated = cpu::count_collective};
-constexpr DeviceKernel kCudaEnd = {.run = cuda::end_total, .can_be_captured = false};
-constinit const OpDef begin_total_op = in_place("all_reduce", infer_total, kBegin, kCudaBegin);
+constinit const OpDef begin_total_op =
+    in_place("all_reduce", infer_total, cpu::begin_total, cuda::begin_total);
 constinit const OpDef end_total_op =
-    in_place("all_reduce", infer_total, {.run = cpu::end_total}, kCudaEnd);
+    in_place("all_reduce", infer_total, cpu::end_total, cuda::end_total, false);
 constinit const OpDef total_in_order_op =
-    in_place("all_reduce", infer_total_in_order, kCollective, kCudaCollective);
+    in_place("all_reduce", infer_total_in_order, cpu::collective, cuda::collective);
 constinit const OpDef begin_gather_op =
-    in_place("all_gather", detail::output_like_first, kBegin, kCudaBegin);
+    in_place("all_gather", detail::output_like_first, cpu::begin_total, cuda::begin_total);
 constinit const OpDef end_gather_op =
-    in_place("all_gather", detail::output_like_first, {.run = cpu::end_total}, kCudaEnd);
+    in_place("all_gather", detail::output_like_first, cpu::end_total, cuda::end_total, false);
 
 constinit const OpDef gather_share_op = over_ranks("all_gather", infer_whole, nullptr);
 constinit const OpDef whole_op{.name = "all_gather",

@@ -56,8 +56,8 @@ const std::byte* own_values(const Tensor& parameter, const std::byte* whole) {
   const TensorImpl& impl = *parameter.impl();
   const Communicator* const world = shared_by(parameter);
   if (!world || !whole) return whole;
-  const std::int64_t first = share_begin(impl.spec.shape.elements(), world->size(), world->rank());
-  return whole + static_cast<std::size_t>(first) * size_of(impl.spec.dtype);
+  const Buffer values{const_cast<std::byte*>(whole), impl.spec};
+  return share_in(values, world->size(), world->rank()).data();
 }
 
 void let_go(const Tensor& parameter) noexcept {
