@@ -166,7 +166,7 @@ void WorldState::add_batch(std::int64_t rows) {
 }
 
 bool WorldState::has_batch() const noexcept {
-  const std::lock_guard lock(Messenger::instance().mutex);
+  const std::lock_guard lock(messenger_.mutex);
   return !batches_.empty();
 }
 
