@@ -112,7 +112,7 @@ Tensor Pipeline::minimize(const optim::Optimizer& optimizer, const Tensor& x, co
     detail::refuse("Pipeline", "all ranks give the same batch: its loader has no .shard");
   if (optimizer.clip().global_norm > 0 && last_ > 0)
     detail::refuse("Pipeline", "no rank knows the gradients' global norm; clip by .norm or .value");
-  const std::int64_t count = std::min<std::int64_t>(rows, micro_batches_);
+  const std::int64_t count = std::clamp<std::int64_t>(rows, 1, micro_batches_);
   const std::int64_t ahead = std::min<std::int64_t>(count, last_ - rank_);
   Tensors sums;
   Tensor loss = Tensor::zeros({}, DType::f64, device_);
@@ -140,9 +140,11 @@ Tensor Pipeline::minimize(const optim::Optimizer& optimizer, const Tensor& x, co
   const detail::TapeModeScope scope(detail::without_history());
   loss = broadcast(loss / rows, world_, last_);
   for (Tensor& sum : sums)
-    if (sum.defined()) sum = cast(std::move(sum) / rows, parameters_.dtype());
+    if (sum.defined())
+      sum = cast(std::move(sum) / std::max<std::int64_t>(rows, 1), parameters_.dtype());
   sums.resize(parameters_.entries().size());
-  if (std::ranges::any_of(sums, &Tensor::defined)) optimizer.apply(sums, parameters_);
+  const bool trains = std::ranges::any_of(sums, &Tensor::defined);
+  if (trains && (rows > 0 || optimizer.world())) optimizer.apply(sums, parameters_);
   return loss;
 } catch (const std::exception& error) {
   for (const World& world : {world_, next_, previous_}) world.state().fail(error.what());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -46,7 +45,7 @@ HostBytes collect(WorldState& world, const SavedValue& value, View& whole) {
   HostBytes bytes(whole.spec.bytes(), "save", "a tensor of which the ranks have shares");
   whole.values = bytes.data();
   const auto own = share_in({bytes.data(), whole.spec}, world.size(), world.rank());
-  std::memcpy(own.data(), value.values, own.size());
+  std::copy_n(static_cast<const std::byte*>(value.values), own.size(), own.data());
   if (world.size() == 1) return bytes;
   require(world.begin(collecting(whole)));
   require(world.finish(bytes.data()));

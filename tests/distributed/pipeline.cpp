@@ -55,13 +55,38 @@ TEST_CASE("A pipeline trains as one process that accumulates the micro-batches, 
           const double loss = pipeline.minimize(adam, x, y).item<double>();
           CHECK(std::abs(loss - sum / static_cast<double>(rows)) <= (is_f32 ? 0 : 0.01));
         }
-      CHECK(std::isnan(pipeline.minimize(adam, zeros({0, 5}), zeros({0, 1})).item<double>()));
+      const Tensor no_x = zeros({0, 5}, dtype), no_y = zeros({0, 1}, dtype);
+      CHECK(std::isnan(pipeline.minimize(adam, no_x, no_y).item<double>()));
       CHECK(own.entries().size() >= 2);
       for (const auto& [name, tensor] : own.entries()) {
         INFO(name);
         CHECK(max(abs(tensor - whole[name])).item<float>() <= (is_f32 ? 0 : 0.02f));
       }
     }
+}
+
+TEST_CASE("Copies of a pipeline that share the rows train as one process") {
+  const World all;
+  const int ranks = all.size() % 2 == 0 ? all.size() / 2 : 1;  // of a pipeline
+  const World own = all.split(all.rank() / ranks), copies = all.split(all.rank() % ranks);
+  const Parameters stage(Device::cpu(), Seed{1}), whole(Device::cpu(), Seed{1});
+  Pipeline pipeline(stages(), loss_of, stage, own, {.micro_batches = 2});
+  std::vector<Pipeline::Function> layers;
+  for (const Pipeline::Stage& each : stages())
+    layers.push_back(each(whole.scope(std::to_string(layers.size()))));
+  const optim::Adam adam = adam_over(copies), alone = adam_over({});
+  DataLoader loader(some_data(), {.batch = kBatch, .shard = copies}),
+      unsharded(some_data(), {.batch = kBatch});
+  for (auto [x, y] : loader) pipeline.minimize(adam, x, y);  // at the end a copy has no rows
+  for (auto [x, y] : unsharded) {
+    Tensor z = x;
+    for (const Pipeline::Function& layer : layers) z = layer(z);
+    alone.minimize(mse(z, y), whole);
+  }
+  for (const auto& [name, tensor] : stage.entries()) {
+    INFO(name);
+    CHECK(max(abs(tensor - whole[name])).item<float>() < 1e-4f);
+  }
 }
 
 TEST_CASE("Each rank of a pipeline measures the bytes that are predicted for it, and sends them") {
