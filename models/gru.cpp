@@ -14,12 +14,7 @@ Gru::Gru(const Parameters& parameters, std::int64_t in, const GruOptions& option
 GruOutput Gru::operator()(const Tensor& x, const GruCall& call, CallSite site) const {
   if (is_bidirectional_) {
     const ebb::detail::CallSiteScope scope(in_layer_of(layers_[0].input, site));
-    const BothWays stack{.model = "gru",
-                         .layers = layers_.size(),
-                         .hidden = layers_[0].recurrent.shape().dim(0),
-                         .dropout = dropout_,
-                         .phase = call.phase,
-                         .lengths = call.lengths};
+    const BothWays stack("gru", layers_, dropout_, call);
     Tensors results =
         both_ways(stack, x, {call.hidden},
                   [&](const Tensor& below, std::size_t i, const Tensors& initial) -> Tensors {

@@ -13,12 +13,7 @@ Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& opt
 LstmOutput Lstm::operator()(const Tensor& x, const LstmCall& call, CallSite site) const {
   if (is_bidirectional_) {
     const ebb::detail::CallSiteScope scope(in_layer_of(layers_[0].input, site));
-    const BothWays stack{.model = "lstm",
-                         .layers = layers_.size(),
-                         .hidden = layers_[0].recurrent.shape().dim(0),
-                         .dropout = dropout_,
-                         .phase = call.phase,
-                         .lengths = call.lengths};
+    const BothWays stack("lstm", layers_, dropout_, call);
     Tensors results =
         both_ways(stack, x, {call.initial.hidden, call.initial.cell},
                   [&](const Tensor& below, std::size_t i, const Tensors& initial) -> Tensors {

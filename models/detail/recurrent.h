@@ -58,6 +58,15 @@ struct BothWays {
   double dropout;
   Phase phase;
   const Tensor& lengths;
+
+  template <class Weights, class Call>
+  BothWays(const char* model, const std::vector<Weights>& weights, double dropout, const Call& call)
+      : model(model),
+        layers(weights.size()),
+        hidden(weights[0].recurrent.shape().dim(0)),
+        dropout(dropout),
+        phase(call.phase),
+        lengths(call.lengths) {}
 };
 
 // Runs each layer in two passes, the second over the sequences backwards. `initial` are the states
