@@ -1,7 +1,6 @@
 #include "ebb/allocator/error.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace ebb {

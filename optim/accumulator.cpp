@@ -236,7 +236,6 @@ Tensor accumulate(const Tensor& given, const std::vector<ParameterGroup>& groups
   });
 }
 
-// Accumulator::flush.
 Tensor flush_accumulated(const std::vector<ParameterGroup>& groups,
                          const AccumulatorOptions& options) {
   std::vector<Accumulated> accumulated;

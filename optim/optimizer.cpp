@@ -82,7 +82,6 @@ Averaged average(const distributed::World& world, const Entries& entries, const 
           std::move(summed.loss)};
 }
 
-// A step with these gradients of the targets.
 std::vector<Tensor> make_step(const Optimizer& optimizer, const Parameters& parameters,
                               Targets targets, Tensors gradients) {
   Entries entries;

@@ -1,7 +1,6 @@
 #include "ebb/core/device/runtime.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 
 #include "ebb/allocator/host_source.h"

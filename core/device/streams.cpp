@@ -1,6 +1,5 @@
 #include "ebb/core/device/streams.h"
 
-#include <algorithm>
 #include <exception>
 
 namespace ebb::detail {

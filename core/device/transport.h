@@ -1,10 +1,8 @@
 // Seam 5: core's interface to the messages between processes. kernels/mpi implements it.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "ebb/core/base/no_copy.h"
 #include "ebb/core/kernels/collective.h"

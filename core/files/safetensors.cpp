@@ -267,7 +267,6 @@ std::string read_header(const InputFile& file) {
 // more than the format holds.
 std::string make_header(std::span<const View> tensors, std::span<const std::uint64_t> begins,
                         const Metadata& metadata) {
-  // Quotes a text for JSON.
   const auto json = [](const std::string& text) {
     try {
       return Json(text).dump();

@@ -1,6 +1,5 @@
 #include "ebb/core/memory/plan.h"
 
-#include <ostream>
 #include <sstream>
 
 #include "ebb/core/base/error.h"

@@ -58,7 +58,6 @@ void require_bias(const Inference& inference, const Shape& y, const char* layout
     inference.fail(std::string("the bias must be [out] for weights ") + layout);
 }
 
-// The shape of y.
 Shape convolved(const Inference& inference, const Shape& x, const Shape& weights) {
   require_geometry(inference);
   const auto& attributes = inference.attribute<ConvAttributes>();

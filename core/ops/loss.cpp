@@ -3,13 +3,9 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/functors/losses.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/rounding.h"
 
 namespace ebb {
 

@@ -1,7 +1,5 @@
 #include "ebb/core/ops/norm.h"
 
-#include <algorithm>
-
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/norm.h"

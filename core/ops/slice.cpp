@@ -21,7 +21,6 @@ std::string name_of(const SliceAttributes& slice) {
   return text;
 }
 
-// The shape of the slice of x.
 Shape sliced(const Inference& inference, const Shape& x) {
   const auto& slice = inference.attribute<SliceAttributes>();
   const int axis = detail::require_axis(inference, x, slice.axis);

@@ -7,15 +7,12 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/in_float.h"
 #include "ebb/core/kernels/statistics.h"
-#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/elementary.h"
-#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/order.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce_rules.h"
-#include "ebb/core/ops/rounding.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
 
@@ -67,7 +64,6 @@ Tensor widened(Tensor x) {
   return x;
 }
 
-// The differences from the mean.
 Tensor differences(const Tensor& x, const StatisticAttributes& how) {
   return x - mean(x, detail::kept(how.axes));
 }

@@ -40,7 +40,6 @@ void require(const Status& status) {
   if (!status.ok()) refuse("save", status.problem);
 }
 
-// Makes a value whole on all ranks.
 HostBytes collect(WorldState& world, const SavedValue& value, View& whole) {
   HostBytes bytes(whole.spec.bytes(), "save", "a tensor of which the ranks have shares");
   whole.values = bytes.data();

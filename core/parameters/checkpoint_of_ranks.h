@@ -1,6 +1,5 @@
 // Checkpoints that the ranks of a world write together.
 #pragma once
-#include <map>
 #include <optional>
 #include <span>
 #include <string>

@@ -8,26 +8,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "ebb/core/autodiff/recompute.h"
-#include "ebb/core/base/error.h"
 #include "ebb/core/data/csv.h"
-#include "ebb/core/data/data_loader.h"
-#include "ebb/core/data/metrics.h"
-#include "ebb/core/data/progress.h"
-#include "ebb/core/data/time_series.h"
-#include "ebb/core/files/summary_writer.h"
-#include "ebb/core/memory/figures.h"
-#include "ebb/core/memory/micro_batch.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/eager/no_grad.h"
-#include "ebb/graph/compile.h"
-#include "ebb/graph/session.h"
-#include "ebb/models/classifier.h"
-#include "ebb/models/forecaster.h"
-#include "ebb/optim/accumulator.h"
-#include "ebb/optim/adam.h"
+#include "ebb/ebb.h"
 
 namespace examples {
 
@@ -325,7 +307,6 @@ Training train_epochs(const Run& run, const Steps& steps) {
   return training;
 }
 
-// Shape of a batch of `rows` such samples.
 Shape batch_of(const Tensor& samples, std::int64_t rows) {
   Shape shape = samples.shape();
   shape.set(0, rows);

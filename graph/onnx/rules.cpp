@@ -1,6 +1,5 @@
 // Translations of operators.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "ebb/core/kernels/attention.h"

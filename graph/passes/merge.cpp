@@ -1,5 +1,4 @@
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "ebb/core/ops/create.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <optional>
 
 #include "ebb/core/kernels/broadcast_walk.h"

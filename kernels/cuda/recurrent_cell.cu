@@ -48,7 +48,6 @@ template <class T>
 __device__ Accumulate<T> value(const T* states, const Unit& unit) {
   return states == nullptr ? 0 : static_cast<Accumulate<T>>(states[unit.at()]);
 }
-// The cell before a step.
 template <class T, class Step>
 __device__ Accumulate<T> cell_before(const Step& step, const Unit& unit) {
   return step.cell_before.data != nullptr ? value(step.cell_before, unit)

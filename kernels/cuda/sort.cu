@@ -14,7 +14,6 @@ constexpr int kWord = 32;  // bits of a key that are sorted at once
 template <class T>
 constexpr int kKeyBits = 8 * sizeof(T);
 
-// The rows to sort.
 template <class T>
 struct SortedRows {
   const T* in;

@@ -32,7 +32,6 @@ using Targets = std::vector<std::size_t>;
 using NodesBelow = std::unordered_set<const Node*>;
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
                       NodesBelow& below);
-// Throws Error that the parameters are frozen.
 [[noreturn]] void fail_for_frozen(const Tensor& loss);
 // The world of all groups' optimizers. Throws Error where they have several.
 const std::optional<distributed::World>& world_of(const std::vector<ParameterGroup>& groups,
