@@ -27,9 +27,9 @@ inline Block<T> one_by_one(const F& f, const Block<T>& x, const More&... more) n
 
 }  // namespace ebb::cpu
 
-// A function of blocks from the function of <cmath> that has its name.
-#define EBB_ONE_BY_ONE(function)                                \
-  template <class T>                                            \
-  inline Block<T> function(const Block<T>& x) noexcept {        \
-    return one_by_one([](T v) { return std::function(v); }, x); \
+// A function of blocks, of one or several, from a function of <cmath>.
+#define EBB_ONE_BY_ONE(name, function)                                            \
+  template <class T>                                                              \
+  inline Block<T> name(const Block<T>& x, const auto&... more) noexcept {         \
+    return one_by_one([](auto... v) { return std::function(v...); }, x, more...); \
   }

@@ -11,13 +11,10 @@
 
 namespace ebb::cpu {
 
-EBB_ONE_BY_ONE(log2)
-EBB_ONE_BY_ONE(log10)
-EBB_ONE_BY_ONE(exp2)
-template <class T>
-inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {
-  return one_by_one([](T a, T b) { return std::pow(a, b); }, x, y);
-}
+EBB_ONE_BY_ONE(log2, log2)
+EBB_ONE_BY_ONE(log10, log10)
+EBB_ONE_BY_ONE(exp2, exp2)
+EBB_ONE_BY_ONE(pow, pow)
 
 #include "ebb/core/kernels/functors/powers.inc"
 

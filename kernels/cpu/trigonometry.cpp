@@ -7,30 +7,18 @@
 
 namespace ebb::cpu {
 
-template <class T>
-inline Block<T> sine(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::sin(v); }, x);
-}
-template <class T>
-inline Block<T> cosine(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::cos(v); }, x);
-}
-template <class T>
-inline Block<T> tangent(const Block<T>& x) noexcept {
-  return one_by_one([](T v) { return std::tan(v); }, x);
-}
-EBB_ONE_BY_ONE(asin)
-EBB_ONE_BY_ONE(acos)
-EBB_ONE_BY_ONE(atan)
-EBB_ONE_BY_ONE(sinh)
-EBB_ONE_BY_ONE(cosh)
-EBB_ONE_BY_ONE(asinh)
-EBB_ONE_BY_ONE(acosh)
-EBB_ONE_BY_ONE(atanh)
-template <class T>
-inline Block<T> atan2(const Block<T>& y, const Block<T>& x) noexcept {
-  return one_by_one([](T a, T b) { return std::atan2(a, b); }, y, x);
-}
+EBB_ONE_BY_ONE(sine, sin)
+EBB_ONE_BY_ONE(cosine, cos)
+EBB_ONE_BY_ONE(tangent, tan)
+EBB_ONE_BY_ONE(asin, asin)
+EBB_ONE_BY_ONE(acos, acos)
+EBB_ONE_BY_ONE(atan, atan)
+EBB_ONE_BY_ONE(sinh, sinh)
+EBB_ONE_BY_ONE(cosh, cosh)
+EBB_ONE_BY_ONE(asinh, asinh)
+EBB_ONE_BY_ONE(acosh, acosh)
+EBB_ONE_BY_ONE(atanh, atanh)
+EBB_ONE_BY_ONE(atan2, atan2)
 
 #include "ebb/core/kernels/functors/trigonometry.inc"
 }  // namespace ebb::cpu

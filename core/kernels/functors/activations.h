@@ -155,14 +155,10 @@ struct GeluTanhGradient {
 
 // Gradients from the result y.
 struct TanhGradient {
-  template <class X>
-  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
-    return dy * (1 - y * y);
-  }
+  EBB_HOST_DEVICE auto operator()(const auto& dy, const auto& y) const { return dy * (1 - y * y); }
 };
 struct SigmoidGradient {
-  template <class X>
-  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
+  EBB_HOST_DEVICE auto operator()(const auto& dy, const auto& y) const {
     return dy * (y * (1 - y));
   }
 };

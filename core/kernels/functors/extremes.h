@@ -5,14 +5,12 @@ namespace ebb::functors {
 
 // NaN is not equal to itself.
 struct Maximum : Exact {
-  template <class X>
-  EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
+  EBB_HOST_DEVICE auto operator()(const auto& a, const auto& b) const {
     return a >= b ? a : a != a ? a : b;
   }
 };
 struct Minimum : Exact {
-  template <class X>
-  EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
+  EBB_HOST_DEVICE auto operator()(const auto& a, const auto& b) const {
     return a <= b ? a : a != a ? a : b;
   }
 };
