@@ -9,7 +9,6 @@ namespace ebb::optim {
 // (optim/kernels/rules.h); average_update on an average and a parameter.
 #define EBB_UPDATE(name, Rule) extern const OpDef name##_op;
 #include "ebb/optim/kernels/rules.inc"
-#undef EBB_UPDATE
 // sum += samples gradient; the scale that clips gradients; the rate of a step.
 extern const OpDef accumulate_op, clip_scale_op, schedule_op;
 

@@ -88,9 +88,6 @@ namespace cuda {
   EBB_SIZED(name)          \
   PrepareFunction name##_prepare;
 #include "ebb/core/kernels/kernels.inc"
-#undef EBB_KERNEL
-#undef EBB_SIZED
-#undef EBB_PREPARED
 }  // namespace cuda
 
 }  // namespace ebb

@@ -11,10 +11,8 @@
 
 namespace ebb {
 
+#define EBB_FAMILY "ebb/core/kernels/functors/activations.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-// Defines each operator of the family.
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::from_x, detail::from_y, detail::Gradient, detail::kFromInput, detail::kFromOutput,
     detail::kLinearInFirst, detail::pair, detail::unary;

@@ -1,15 +1,12 @@
 #pragma once
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 
 // Activations element by element, of x's shape and floating dtype. tanh and the words on accuracy
 // are in core/ops/elementary.h. Throw ShapeError for other dtypes.
+#define EBB_FAMILY "ebb/core/kernels/functors/activations.inc"
 #include "ebb/core/ops/declare_pointwise.inc"
-// Declares each operator of the family.
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 // x above 0, slope x below; exact. The gradient at 0 is the slope. Throws Error for a slope below
 // 0: the gradient is computed from the result, which has to keep x's sign.

@@ -10,7 +10,6 @@ std::span<const OpDef* const> all_operators() noexcept {
   &name##_op.tensors, &name##_op.number_right, &name##_op.number_left,
 #define EBB_PAIR(name, Functor) &name##_op,
 #include "ebb/core/kernels/functors/families.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
       // clang-format on
       // create, fill, copy
       &full_op, &arange_op, &linspace_op, &eye_op, &tril_op, &triu_op, &fill_like_op, &copy_op,

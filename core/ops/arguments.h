@@ -1,4 +1,4 @@
-// Types of arguments: axes, sizes and numbers.
+// The operators' headers include this: operands, definitions, axes, sizes and numbers.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -12,6 +12,8 @@
 
 #include "ebb/core/base/inline_vector.h"
 #include "ebb/core/base/shape.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

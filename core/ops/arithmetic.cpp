@@ -11,10 +11,8 @@
 
 namespace ebb {
 
+#define EBB_FAMILY "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-// Defines each operator of the family.
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 Tensor add(const ListOf<Tensor>& tensors, CallSite site) {
   if (tensors.empty()) detail::refuse("add", "takes at least one tensor", site);

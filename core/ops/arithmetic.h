@@ -1,7 +1,5 @@
 #pragma once
 #include "ebb/core/ops/arguments.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 
@@ -12,10 +10,8 @@ namespace ebb {
 // multiply takes a mask beside any of these: bool times T is cast(bool, T) times T. Throw
 // ShapeError for shapes that do not broadcast, dtypes that differ, and a number that the dtype does
 // not have.
+#define EBB_FAMILY "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/declare_pointwise.inc"
-// Declares each operator of the family.
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 // The sum of tensors, which broadcast; of one of them itself. Throws Error for none.
 Tensor add(const ListOf<Tensor>& tensors, CallSite site = CallSite::here());

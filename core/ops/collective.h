@@ -1,8 +1,7 @@
 #pragma once
 #include "ebb/core/device/world.h"
 #include "ebb/core/kernels/collective.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 

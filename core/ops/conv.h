@@ -1,7 +1,5 @@
 #pragma once
 #include "ebb/core/ops/arguments.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -3,8 +3,6 @@
 #include <optional>
 
 #include "ebb/core/ops/arguments.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

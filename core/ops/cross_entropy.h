@@ -2,8 +2,7 @@
 #include <concepts>
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 

@@ -6,10 +6,8 @@
 
 namespace ebb {
 
+#define EBB_FAMILY "ebb/core/kernels/functors/elementary.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-// Defines each operator of the family.
-#include "ebb/core/kernels/functors/elementary.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::from_x, detail::from_y, detail::unary;
 

@@ -13,10 +13,8 @@
 
 namespace ebb {
 
+#define EBB_FAMILY "ebb/core/kernels/functors/extremes.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-// Defines each operator of the family.
-#include "ebb/core/kernels/functors/extremes.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary, detail::binary_number, detail::for_both, detail::Gradient,
     detail::kNoGradient, detail::number, detail::pair, detail::unary;

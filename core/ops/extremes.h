@@ -1,18 +1,15 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 
 // Extremes element by element, exact, of a floating dtype; maximum and minimum of integers too. Two
 // operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes that do not broadcast and
 // for other dtypes.
+#define EBB_FAMILY "ebb/core/kernels/functors/extremes.inc"
 #include "ebb/core/ops/declare_pointwise.inc"
-// Declares each operator of the family.
-#include "ebb/core/kernels/functors/extremes.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 // x clamped to [low, high], either of which may be left out. minimum(maximum(x, low), high) in one
 // operator; of integers in two, with integer bounds. NaN stays NaN; the gradient passes where low

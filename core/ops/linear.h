@@ -1,7 +1,6 @@
 #pragma once
 #include "ebb/core/kernels/linear.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 

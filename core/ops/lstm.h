@@ -1,8 +1,6 @@
 #pragma once
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

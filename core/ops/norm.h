@@ -2,9 +2,8 @@
 #include <concepts>
 #include <type_traits>
 
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -2,8 +2,6 @@
 #include <concepts>
 
 #include "ebb/core/ops/arguments.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -5,20 +5,15 @@
 
 #include "ebb/core/kernels/functors/powers.h"
 #include "ebb/core/kernels/powers.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/comparison.h"
-#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/rounding.h"
 #include "ebb/core/ops/where.h"
 
 namespace ebb {
 
+#define EBB_FAMILY "ebb/core/kernels/functors/powers.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-// Defines each operator of the family.
-#include "ebb/core/kernels/functors/powers.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary, detail::for_both, detail::from_x, detail::from_y, detail::Gradient,
     detail::number, detail::unary;

@@ -4,8 +4,6 @@
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/random/random.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -7,10 +7,8 @@
 
 namespace ebb {
 
+#define EBB_FAMILY "ebb/core/kernels/functors/rounding.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-// Defines each operator of the family.
-#include "ebb/core/kernels/functors/rounding.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary_number, detail::first_dy, detail::from_x, detail::Gradient,
     detail::kNoGradient, detail::number, detail::unary, detail::unary_number;

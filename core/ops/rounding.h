@@ -1,6 +1,5 @@
 #pragma once
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 
@@ -8,9 +7,7 @@ namespace ebb {
 // which is floating; abs, sign, remainder and floor_divide take integers too. Zeros, infinities and
 // NaN as in NumPy. Two operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes that
 // do not broadcast and for other dtypes.
+#define EBB_FAMILY "ebb/core/kernels/functors/rounding.inc"
 #include "ebb/core/ops/declare_pointwise.inc"
-// Declares each operator of the family.
-#include "ebb/core/kernels/functors/rounding.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
 
 }  // namespace ebb

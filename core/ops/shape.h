@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "ebb/core/ops/arguments.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -5,8 +5,6 @@
 #include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
 
 namespace ebb::detail {
 

@@ -2,8 +2,7 @@
 #include <span>
 
 #include "ebb/core/kernels/update.h"
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/arguments.h"
 
 namespace ebb {
 

@@ -301,7 +301,6 @@ const std::unordered_map<const OpDef*, RowRule>& rules() {
 #define EBB_BINARY(name, Functor) add_binary(name##_op);
 #define EBB_PAIR EBB_UNARY
 #include "ebb/core/kernels/functors/families.inc"
-#include "ebb/core/ops/undefine_pointwise.inc"
     for (const BinaryOpDef* op : {&equal_op, &not_equal_op, &less_op, &less_equal_op, &greater_op,
                                   &greater_equal_op, &where_op})
       add_binary(*op);

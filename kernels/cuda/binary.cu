@@ -6,7 +6,4 @@ namespace ebb::cuda {
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
 #define EBB_PAIR(name, Functor) template Status pair<functors::Functor>(const KernelContext&);
 #include "ebb/core/kernels/functors/families.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
 }  // namespace ebb::cuda

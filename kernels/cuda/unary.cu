@@ -6,7 +6,4 @@ namespace ebb::cuda {
 #define EBB_BINARY(name, Functor)
 #define EBB_PAIR(name, Functor)
 #include "ebb/core/kernels/functors/families.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
 }  // namespace ebb::cuda

@@ -283,4 +283,3 @@ struct AverageUpdate {
   Status name##_merged(std::span<const Launch>); \
   }
 #include "ebb/optim/kernels/rules.inc"
-#undef EBB_UPDATE

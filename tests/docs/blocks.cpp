@@ -78,11 +78,8 @@ namespace functor_alone {
 extern const OpDef softplus_op;
 #include "ebb_docs/extending_2.inc"
 
+#define EBB_FAMILY "ebb_docs/extending_3.inc"
 #include "ebb/core/ops/define_pointwise.inc"
-
-#include "ebb_docs/extending_3.inc"
-
-#include "ebb/core/ops/undefine_pointwise.inc"
 }  // namespace ebb::extending
 
 TEST_CASE("The operator that docs/extending.md adds is softplus, gradient and all") {

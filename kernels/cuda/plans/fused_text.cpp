@@ -17,7 +17,6 @@
 namespace ebb::cuda {
 namespace {
 
-// A kernel that applies a functor.
 struct Applied {
   Kernel run;
   const char* functor;
@@ -34,9 +33,6 @@ constexpr Applied kApplied[] = {
 #define EBB_BINARY(name, F) applied<functors::F>(zip<functors::F>, #F, true),
 #define EBB_PAIR(name, F) applied<functors::F>(pair<functors::F>, #F),
 #include "ebb/core/kernels/functors/families.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
 };
 
 // The kernels of operators that take integers as well.

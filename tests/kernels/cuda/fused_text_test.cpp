@@ -53,9 +53,6 @@ const std::vector<Of>& applied() {
 #define EBB_BINARY(name, F) {zip<functors::F>, 2, true},
 #define EBB_PAIR(name, F) {pair<functors::F>, 2, false},
 #include "ebb/core/kernels/functors/families.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
   };
   return all;
 }
