@@ -155,10 +155,14 @@ struct GeluTanhGradient {
 
 // Gradients from the result y.
 struct TanhGradient {
-  EBB_HOST_DEVICE auto operator()(const auto& dy, const auto& y) const { return dy * (1 - y * y); }
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
+    return dy * (1 - y * y);
+  }
 };
 struct SigmoidGradient {
-  EBB_HOST_DEVICE auto operator()(const auto& dy, const auto& y) const {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
     return dy * (y * (1 - y));
   }
 };

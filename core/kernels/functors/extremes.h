@@ -5,12 +5,14 @@ namespace ebb::functors {
 
 // NaN is not equal to itself.
 struct Maximum : Exact {
-  EBB_HOST_DEVICE auto operator()(const auto& a, const auto& b) const {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     return a >= b ? a : a != a ? a : b;
   }
 };
 struct Minimum : Exact {
-  EBB_HOST_DEVICE auto operator()(const auto& a, const auto& b) const {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
     return a <= b ? a : a != a ? a : b;
   }
 };
