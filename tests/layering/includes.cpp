@@ -29,8 +29,9 @@ std::optional<Include> read_include(std::string_view line) {
   if (!line.starts_with('#')) return {};
   line.remove_prefix(1);
   skip_blanks();
-  if (!line.starts_with("include")) return {};
-  line.remove_prefix(7);
+  const std::string_view word = line.starts_with("define") ? "define EBB_FAMILY" : "include";
+  if (!line.starts_with(word)) return {};
+  line.remove_prefix(word.size());
   skip_blanks();
   if (!line.starts_with('"') && !line.starts_with('<')) return {};
   const bool quoted = line.front() == '"';
