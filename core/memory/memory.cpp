@@ -136,22 +136,23 @@ distributed::Sharding distributed::least_sharding(const Device& device, memory::
   if (!options.world) detail::refuse("least_sharding", "takes .world, a rank of a simulated world");
   const std::size_t most = budget.bytes_of(device.runtime().capacity_bytes());
   constexpr const char* kNames[] = {"none", "optimizer_state", "gradients", "parameters"};
-  std::string found;
-  for (const Sharding sharding :
-       {Sharding::none, Sharding::optimizer_state, Sharding::gradients, Sharding::parameters}) {
+  std::string found, thrown;
+  for (int i = 0; i < 4; ++i) {
+    const auto sharding = static_cast<Sharding>(i);
     memory::PredictOptions with = options;
     with.world = World::simulated(options.world->rank(), options.world->size(),
                                   {.ordered = options.world->ordered(), .sharding = sharding});
     try {
       const std::size_t takes = memory::predict(device, program, with).least_limit_bytes;
       if (takes <= most) return sharding;
-      found += std::string(", ") + kNames[static_cast<int>(sharding)] + " takes " +
-               memory::exact_figure(takes);
-    } catch (const Error&) {  // of a session's own budget, say
+      found += std::string("; ") + kNames[i] + " takes " + memory::exact_figure(takes) + " bytes";
+    } catch (const Error& error) {  // of a session's own budget, say
       if (sharding == Sharding::parameters && found.empty()) throw;
+      thrown += std::string("; ") + kNames[i] + " throws " + error.what();
     }
   }
-  detail::refuse("least_sharding", "no sharding keeps to " + memory::exact_figure(most) + found);
+  detail::refuse("least_sharding",
+                 "no sharding keeps to " + memory::exact_figure(most) + " bytes" + found + thrown);
 }
 
 memory::Ledger& ledger_of(const Device& device) noexcept {

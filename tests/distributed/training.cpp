@@ -262,9 +262,18 @@ TEST_CASE("What ranks have shares of takes a part of the memory on each, as budg
       CHECK(fits(takes - 1) > sharding);
     }
     CHECK(fits(whole * 2) == Sharding::none);
-    CHECK(error_of([&] { fits(kLayer); }).find("no sharding keeps to 263,168, none takes ") !=
+    CHECK(error_of([&] { fits(kLayer); }).find("keeps to 263,168 bytes; none takes ") !=
           std::string::npos);
   }
+  const std::string error = error_of([] {
+    const auto throws_alone = [](const Device& twin) {
+      if (World().sharding() == Sharding::none) throw Error("too large");
+      zeros({1000}, {.device = twin});
+    };
+    distributed::least_sharding(Device::cpu(), 100, throws_alone,
+                                {.world = World::simulated(0, 8)});
+  });
+  CHECK(error.find("none throws too large") != std::string::npos);
 }
 
 TEST_CASE("A session's budget is kept on every rank, with shares or without") {
