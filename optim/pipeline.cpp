@@ -147,7 +147,8 @@ Tensor Pipeline::minimize(const optim::Optimizer& optimizer, const Tensor& x, co
   if (trains && (rows > 0 || optimizer.world())) optimizer.apply(sums, parameters_);
   return loss;
 } catch (const std::exception& error) {
-  for (const World& world : {world_, next_, previous_}) world.state().fail(error.what());
+  for (const World& world : {world_, next_, previous_, optimizer.world().value_or(world_)})
+    world.state().fail(error.what());
   throw;
 }
 

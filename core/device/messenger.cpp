@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
 #include "ebb/core/device/world_state.h"
 #include "ebb/core/kernels/workers.h"
 
@@ -60,6 +61,9 @@ void Messenger::call(const std::function<void()>& work) {
   calls_.push_back(std::move(task));
   wake_.notify_all();
   lock.unlock();
+  if (done.wait_for(patience) == std::future_status::timeout)
+    log_warning("World: still waits for the other ranks, of which each opens a world" +
+                at(entry()));
   done.get();
 }
 

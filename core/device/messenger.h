@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -37,6 +38,7 @@ class Messenger : NoCopy {
 
   std::mutex mutex;                 // guards the worlds' queues
   std::condition_variable changed;  // something that somebody waits for may have happened
+  std::chrono::milliseconds patience{30'000};  // of a rank, before it says what it waits for
 
  private:
   // The process ends, and its worlds with it.

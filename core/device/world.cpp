@@ -1,5 +1,7 @@
 #include "ebb/core/device/world.h"
 
+#include <algorithm>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/device/world_state.h"
@@ -7,15 +9,13 @@
 namespace ebb::distributed {
 
 struct World::Held {
-  explicit Held(detail::WorldState& of, bool is_lent = false) noexcept
-      : state(of), is_lent(is_lent) {}
+  explicit Held(detail::WorldState& of) noexcept : state(of) {}
   ~Held() {
-    if (is_lent) return;
     try {
       const std::string last = detail::last_error.data();
       if (std::uncaught_exceptions() > exceptions)
         state.fail("an exception has left the scope of its world" +
-                   (last.empty() ? "" : "; its last error: " + last));
+                   (last.empty() ? "" : "; ebb's last error there: " + last));
       else
         state.close();
     } catch (const std::exception& error) {
@@ -24,14 +24,15 @@ struct World::Held {
   }
 
   detail::WorldState& state;
-  const bool is_lent;  // by a prediction
   const int exceptions = std::uncaught_exceptions();
 };
 
 World::World(const WorldOptions& options, CallSite site) {
   const detail::CallSiteScope at(site);
   if (detail::WorldState* const predicted = detail::predicted_world()) {
-    held_ = std::make_shared<Held>(*predicted, true);
+    *this = simulated(predicted->rank(), predicted->size(),
+                      {.ordered = options.ordered || predicted->is_ordered(),
+                       .sharding = std::max(options.sharding, predicted->sharding())});
     return;
   }
   try {

@@ -1,10 +1,10 @@
 #include "ebb/core/device/world_state.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
 #include "ebb/core/base/process_rank.h"
 #include "ebb/core/device/messenger.h"
 
@@ -25,6 +25,7 @@ std::string text_of(const Collective& c) {
   const std::string name = c.name;
   return std::string(kKinds[c.kind]) + kOps[static_cast<int>(c.op)] +
          (c.kind == Collective::all_gather ? " to " : " of ") + c.spec.to_string() +
+         (c.kind == Collective::broadcast ? " from rank " + std::to_string(c.root) : "") +
          (name.empty() ? "" : ", " + name);
 }
 
@@ -80,24 +81,33 @@ std::shared_ptr<WorldState::Operation> WorldState::enqueue(Operation operation) 
 std::shared_ptr<WorldState::Operation> WorldState::perform(Operation operation) {
   const auto performed = enqueue(std::move(operation));
   std::unique_lock lock(messenger_.mutex);
-  messenger_.changed.wait(lock, [&] { return performed->state != Operation::under_way; });
+  wait(lock, *performed);
   if (performed->state == Operation::failed) throw Error(message("World", failure_, entry()));
   return performed;
+}
+
+// Ranks that wait for each other in different worlds wait for good: the user hears where.
+void WorldState::wait(std::unique_lock<std::mutex>& lock, const Operation& operation) noexcept {
+  const auto is_over = [&] { return operation.state != Operation::under_way; };
+  if (messenger_.changed.wait_for(lock, messenger_.patience, is_over)) return;
+  lock.unlock();
+  log_warning("World: rank " + std::to_string(rank_) + " still waits for the other ranks in " +
+              operation.text);
+  lock.lock();
+  messenger_.changed.wait(lock, is_over);
 }
 
 Status WorldState::begin(const Collective& collective) noexcept {
   if (size_ == 1) return {};
   if (!is_connected_)
     return Status::refuse("this world was made for predictions: it has no other ranks");
-  if (collective.elements() > std::numeric_limits<int>::max())
-    return Status::refuse("sends at most 2147483647 elements at once");
+  if (const Status status = collective.check(); !status.ok()) return status;
   try {
     const std::string what = text_of(collective), where = collective.where;
     Operation operation =
         asks(what, where + (collective.on_gpu ? ", on a GPU" : ""), collective.rows);
-    const std::int64_t more[] = {collective.root,   collective.adds,
-                                 collective.on_gpu, static_cast<std::int64_t>(collective.sum_dtype),
-                                 options_.ordered,  static_cast<std::int64_t>(options_.sharding)};
+    const std::int64_t more[] = {collective.on_gpu, static_cast<std::int64_t>(collective.sum_dtype),
+                                 options_.ordered, static_cast<std::int64_t>(options_.sharding)};
     operation.mine.signature =
         hash_of(what + std::string(reinterpret_cast<const char*>(more), sizeof more));
     operation.collective = collective;
@@ -118,11 +128,9 @@ Status WorldState::finish(const void* to) noexcept {
       begun_, [&](const auto& operation) { return operation->collective.to == to; });
   if (found == begun_.end()) return Status::refuse("was not begun");
   const std::shared_ptr<Operation> operation = *found;
-  messenger_.changed.wait(lock, [&] { return operation->state != Operation::under_way; });
+  wait(lock, *operation);
   std::erase(begun_, operation);
-  if (operation->state == Operation::failed)
-    return operation->has_written ? Status::fail(failure_.c_str())
-                                  : Status::refuse(failure_.c_str());
+  if (operation->state == Operation::failed) return Status::fail(failure_.c_str());
   if (operation->collective.is_counted)
     sent_bytes_ += operation->collective.sent_bytes(rank_, size_);
   return {};
@@ -144,9 +152,10 @@ void WorldState::drain() noexcept {
   begun_.clear();
 }
 
-void WorldState::count(const Collective& collective) noexcept {
+Status WorldState::count(const Collective& collective) noexcept {
   counted().bytes += collective.sent_bytes(rank_, size_);
   counted().messages += collective.messages(size_);
+  return collective.check();
 }
 
 Status WorldState::rows(std::int64_t& rows) const noexcept {
@@ -236,7 +245,7 @@ void WorldState::close() {
 }
 
 void WorldState::fail(const std::string& cause) noexcept {
-  if (!is_connected_) return;
+  if (!is_connected_ || size_ == 1) return;
   cut_links();
   try {
     {
@@ -270,6 +279,7 @@ bool WorldState::advance() {
     data_.reset();
     const std::lock_guard lock(messenger_.mutex);
     messenger_.end(*this, failure);
+    if (failure == kClosed) first->state = Operation::done;
   }
   return first->step != before;
 }
@@ -297,14 +307,13 @@ std::string WorldState::advance(Operation& operation) {
     operation.text.copy(operation.texts.data() + kTextBytes * rank, kTextBytes - 1);
     tell(operation.texts.data(), kTextBytes);
   } else if (step <= operation.transfers) {
-    operation.has_written = true;
     operation.transfer = begin_transfer(operation, step);
   } else {
     const std::lock_guard lock(messenger_.mutex);
-    operation.state = Operation::done;
     queue_.pop_front();
-    messenger_.changed.notify_all();
     if (operation.mine.ending == closes) return kClosed;
+    operation.state = Operation::done;
+    messenger_.changed.notify_all();
   }
   return {};
 }
@@ -327,7 +336,8 @@ std::string WorldState::explain(const Operation& operation) const {
       all, [&](const Header& header) { return header.agrees_with(all[0]); });
   return "the ranks differ in collective " + std::to_string(operation.mine.number) +
          " of the world: " + does(0) + ", " + does(static_cast<std::size_t>(other - all.begin())) +
-         "; models, shapes and numbers of steps must be the same on every rank";
+         "; models, shapes, numbers of steps and options of the world must be the same on every "
+         "rank";
 }
 
 Transport::Started WorldState::begin_transfer(const Operation& operation, int step) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ class WorldState final : public Communicator {
   Status finish(const void* to) noexcept override;
   std::unique_ptr<DeviceLink>& link(const void* device) override { return links_[device]; }
   Status rows(std::int64_t& rows) const noexcept override;
-  void count(const Collective& collective) noexcept override;
+  Status count(const Collective& collective) noexcept override;
 
   void drain() noexcept override;
   // The values of all ranks, in their order. `name` says what for. Throws Error.
@@ -85,13 +86,13 @@ class WorldState final : public Communicator {
     std::function<void()> action = {};  // in place of them
     Transport::Started transfer = {};
     int step = 0;  // transfers that have begun, that of the headers first
-    bool has_written = false;
     enum { under_way, done, failed } state = under_way;  // guarded by the messenger's mutex
   };
 
   bool tells_of_failure() const;
   void cut_links() noexcept;
   std::shared_ptr<Operation> enqueue(Operation operation);
+  void wait(std::unique_lock<std::mutex>& lock, const Operation& operation) noexcept;
   // Waits for it. Throws Error where it has failed.
   std::shared_ptr<Operation> perform(Operation operation);
   // Each rank gives the same `what`, and a line of its own.

@@ -1,8 +1,15 @@
 #include "ebb/core/kernels/collective.h"
 
+#include <limits>
+
 #include "ebb/core/kernels/carver.h"
 
 namespace ebb {
+
+Status Collective::check() const noexcept {
+  if (elements() <= std::numeric_limits<int>::max()) return {};
+  return Status::refuse("sends at most 2147483647 elements at once");
+}
 
 std::size_t Collective::workspace_bytes(int size) const noexcept {
   if (!in_order || size == 1) return 0;

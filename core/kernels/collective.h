@@ -43,6 +43,8 @@ struct Collective {
   Combine combine = nullptr;  // in memory of the host, for sums in order
 
   std::int64_t elements() const noexcept { return Buffer{nullptr, spec}.elements(); }
+  // Refuses more elements than MPI counts.
+  Status check() const noexcept;
   // Bytes of parts of all ranks, for sums in order, and behind them of their rows, for a GPU.
   std::size_t workspace_bytes(int size) const noexcept;
   // Bytes that a rank sends at least, where what it passes on counts too: of an all_reduce of n
@@ -83,7 +85,7 @@ class Communicator {
   // Tells the other ranks that this one cannot go on, by the cause of it.
   virtual void fail(const std::string& cause) noexcept = 0;
   // Counts the bytes of a collective on a simulated device, where nothing is sent.
-  virtual void count(const Collective& collective) noexcept = 0;
+  virtual Status count(const Collective& collective) noexcept = 0;
 };
 
 struct CollectiveAttributes {

@@ -7,7 +7,8 @@ namespace ebb {
 
 // Operators over the ranks of a world. All ranks call them in the same order, with tensors of one
 // shape and dtype on their own devices. Where they do not, every rank throws an Error that says
-// what two of them did. In a graph they run in the order in which they were recorded.
+// what two of them did. In a graph they run in the order in which they were recorded. A tensor, of
+// all_gather the result, has at most 2^31 - 1 elements; the error of more is a prediction's, too.
 //
 // Gradients are those of the sum of all ranks' losses: each rank differentiates its own.
 namespace distributed {

@@ -39,7 +39,8 @@ void write_checkpoint(const std::string& file, std::span<const SavedValue> value
     views.push_back(value);
     if (!value.whole || !simulation) continue;
     views.back().spec.shape = *value.whole;
-    world->communicator().count(collecting(views.back()));
+    const Status counted = world->communicator().count(collecting(views.back()));
+    if (!counted.ok()) refuse("save", counted.problem);
   }
   if (simulation)
     simulation->save(file, safetensors::check_write(file, views, metadata));

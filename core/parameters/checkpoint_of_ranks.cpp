@@ -28,7 +28,7 @@ void together(WorldState& world, const std::string& file, const std::function<vo
   } catch (const std::exception&) {
     error = std::current_exception();
   }
-  const std::vector<std::int64_t> done = world.exchange("save", error ? 0 : 1);
+  const std::vector<std::int64_t> done = world.exchange(("save to " + file).c_str(), error ? 0 : 1);
   if (error) std::rethrow_exception(error);
   const auto failed = std::ranges::find(done, 0) - done.begin();
   if (failed < world.size())
@@ -68,7 +68,8 @@ std::vector<std::string> files_of(const std::string& checkpoint) {
 void write_parts(WorldState& world, const std::string& file, std::span<const SavedValue> values,
                  const safetensors::Metadata& metadata) {
   const std::filesystem::path path = file;
-  const std::int64_t number = world.exchange("save", std::random_device()())[0];
+  const std::int64_t number =
+      world.exchange(("save to " + file).c_str(), std::random_device()())[0];
   const auto part = [&](std::size_t rank) {
     char text[48];
     std::snprintf(text, sizeof text, "-%08x-%05zu-of-%05d", static_cast<unsigned>(number), rank + 1,
@@ -76,14 +77,15 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
     return path.stem().string() + text + path.extension().string();
   };
   const std::size_t rank = static_cast<std::size_t>(world.rank());
-  // Each tensor goes to the rank with the fewest bytes so far.
+  // What is in shares goes to the rank with the fewest bytes so far; the rest is rank 0's, as a
+  // rank may have values of its own.
   std::vector<std::uint64_t> bytes(static_cast<std::size_t>(world.size()));
   std::map<std::string, std::string> parts;
   std::vector<View> mine;
   std::vector<HostBytes> collected;
   try {
     for (const SavedValue& value : values) {
-      const auto least = std::ranges::min_element(bytes);
+      const auto least = value.whole ? std::ranges::min_element(bytes) : bytes.begin();
       const auto writer = static_cast<std::size_t>(least - bytes.begin());
       View whole = value;
       if (value.whole) whole.spec.shape = *value.whole;

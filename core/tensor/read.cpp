@@ -134,9 +134,11 @@ void detail::require_readable(const TensorImpl& impl, const char* what, CallSite
 
 void detail::copy_elements(const TensorImpl& impl, std::size_t first, std::size_t count, void* to,
                            const char* what, CallSite site) {
-  if (impl.storage->device().is_simulated())
+  if (impl.storage->device().is_simulated()) {
+    static_cast<void>(impl.storage->data());  // gathers what the ranks have shares of
     return given_values(impl, what, site)
         ->read(what, impl.spec, static_cast<std::int64_t>(first), count, to, site);
+  }
   const std::size_t size = size_of(impl.spec.dtype);
   impl.storage->copy_out(impl.offset + first * size, to, count * size);
 }

@@ -91,8 +91,7 @@ MemoryNeeds collective_memory(const MemoryQuery& query) {
 }
 
 Status count_collective(const KernelContext& context) {
-  world_of(context).count(ebb::detail::describe(context));
-  return {};
+  return world_of(context).count(ebb::detail::describe(context));
 }
 
 Status begin_total(const KernelContext& context) {

@@ -110,8 +110,9 @@ TEST_CASE("Where a rank cannot write its part all throw, and the last checkpoint
   program.run(1);
   const int last = world.size() - 1;
   const bool is_bad = world.rank() == last;
-  const std::string error =
-      error_of([&] { program.in.save(is_bad ? folder.path + "/none/model.safetensors" : file); });
+  if (is_bad) std::filesystem::current_path(folder.path);  // where the file's folder is not
+  const std::string error = error_of([&] { program.in.save(file); });
+  if (is_bad) std::filesystem::current_path("..");
   CHECK(error != "");
   if (!is_bad) CHECK(error.find("rank " + std::to_string(last)) != std::string::npos);
   folder.wait();
@@ -120,6 +121,36 @@ TEST_CASE("Where a rank cannot write its part all throw, and the last checkpoint
   program.in.load(file);
   for (const auto& [name, value] : before)
     CHECK(bytes_of(value) == bytes_of(program.in.parameters[name]));
+}
+
+TEST_CASE("Ranks that save to different files are an error on all") {
+  if (World().size() == 1) return;
+  for (const Sharding sharding : {Sharding::none, Sharding::parameters}) {
+    const World world({.sharding = sharding});
+    Program program(world, InMode::eager, false);
+    const SharedFolder folder{World()};
+    const std::string file = folder.path + "/of_rank_" + std::to_string(world.rank());
+    const std::string error = error_of([&] { program.in.save(file); });
+    CHECK(error.find("rank 0 calls save to " + folder.path + "/of_rank_0") != std::string::npos);
+  }
+}
+
+TEST_CASE("What each rank has of its own is saved as rank 0 has it, whatever is in shares") {
+  for (const Sharding sharding : {Sharding::none, Sharding::parameters}) {
+    const World world({.sharding = sharding});
+    const SharedFolder folder(world);
+    const Parameters parameters(Device::cpu(), {}, {.world = world});
+    const auto shift = static_cast<float>(world.rank());
+    const models::BatchNorm norm(parameters, 3);
+    norm(Tensor::from({0.0f, 1.0f, 2.0f, 4.0f, 3.0f, 5.0f}, {2, 3}) * (1 + shift) + shift,
+         Phase::training);
+    const Tensor mean = distributed::broadcast(parameters["running_mean"], world);
+    const Tensor variance = distributed::broadcast(parameters["running_variance"], world);
+    parameters.save(folder.path + "/norm");
+    parameters.load(folder.path + "/norm");
+    CHECK(bytes_of(parameters["running_mean"]) == bytes_of(mean));
+    CHECK(bytes_of(parameters["running_variance"]) == bytes_of(variance));
+  }
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ TEST_CASE("Two ranks that both send are an error on both") {
   if (pair.size() < 2) return;
   const std::string error = error_of([&] { distributed::send(ones({3}), pair); });
   INFO(error);
-  CHECK(error.find("rank 1 calls broadcast of f32[3], sent by rank 1") != std::string::npos);
+  CHECK(error.find("rank 1 calls broadcast of f32[3] from rank 1") != std::string::npos);
 }
 
 TEST_CASE("The greatest of numbers with a NaN among them is NaN") {

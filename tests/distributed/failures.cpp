@@ -1,3 +1,10 @@
+#include <fcntl.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "ebb/core/device/messenger.h"
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/distributed/ranks.h"
 
@@ -32,6 +39,12 @@ TEST_CASE("A rank that does something else is an error on all, which names rank 
     CHECK(error.find("rank 1 calls all_reduce of f32[3] (" __FILE__ ":") != std::string::npos);
     CHECK(error_of([&] { distributed::all_reduce(zeros({4}), world); }) != "");  // it is over
   }
+  for (const distributed::WorldOptions& other :
+       {distributed::WorldOptions{.ordered = true}, {.sharding = Sharding::gradients}}) {
+    const World world(World().rank() == 1 ? other : distributed::WorldOptions{});
+    const std::string error = error_of([&] { distributed::all_reduce(zeros({4}), world); });
+    CHECK(error.find("options of the world must be the same") != std::string::npos);
+  }
   {
     const World world;  // another model
     const bool differs = world.rank() == 1;
@@ -57,6 +70,44 @@ TEST_CASE("A rank that does something else is an error on all, which names rank 
     CHECK(error.find("rank 0 calls all_reduce of f32[4]") != std::string::npos);
     CHECK(error.find("rank 1 closes it") != std::string::npos);
   }
+}
+
+TEST_CASE("A rank that waits for long says what for") {
+  const World world;
+  if (world.size() == 1) return;
+  const SharedFolder folder(world);
+  const std::string file = folder.path + "/log" + std::to_string(world.rank());
+  auto& messenger = ebb::detail::Messenger::instance();
+  messenger.patience = std::chrono::milliseconds(20);
+  const int kept = ::dup(2), log = ::open(file.c_str(), O_CREAT | O_WRONLY, 0600);
+  ::dup2(log, 2);
+  if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  distributed::all_reduce(zeros({4}), world);
+  ::dup2(kept, 2);
+  ::close(kept);
+  ::close(log);
+  messenger.patience = std::chrono::seconds(30);
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  const std::string waits = "waits for the other ranks in all_reduce of f32[4] (" __FILE__ ":";
+  if (world.rank() != 1) CHECK(text.str().find(waits) != std::string::npos);
+}
+
+TEST_CASE("A world can be closed again at once") {
+  for (int i = 0; i < 20; ++i) {
+    const World world;
+    distributed::all_reduce(zeros({4}), world);
+    world.close();
+    CHECK(error_of([&] { world.close(); }) == "");
+  }
+}
+
+TEST_CASE("A prediction knows that a message has too many elements") {
+  const auto gather = [](Device twin) {
+    distributed::all_gather(zeros({1 << 30}, {.dtype = DType::u8, .device = twin}), World());
+  };
+  CHECK_THROWS_WITH(memory::predict(Device::cpu(), gather, {.world = World::simulated(1, 2)}),
+                    Catch::Contains("at most 2147483647 elements"));
 }
 
 TEST_CASE("A rank that trains another parameter of the same size is an error on all") {

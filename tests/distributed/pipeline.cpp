@@ -89,6 +89,22 @@ TEST_CASE("Copies of a pipeline that share the rows train as one process") {
   }
 }
 
+TEST_CASE("A copy of a pipeline that fails tells the ranks of all copies why") {
+  const World all;
+  if (all.size() == 1) return;
+  const int ranks = all.size() / 2;
+  const World own = all.split(all.rank() / ranks), copies = all.split(all.rank() % ranks);
+  const auto loss = [&](const Tensor& y, const Tensor& target) {
+    if (all.rank() == all.size() - 1) throw Error("out of something");
+    return mse(y, target);
+  };
+  Pipeline pipeline(stages(), loss, Parameters(Device::cpu(), Seed{1}), own);
+  const std::string error = error_of([&] {
+    pipeline.minimize(adam_over(copies), ones({4, 5}), zeros({4, 1}));
+  });
+  CHECK(error.find("out of something") != std::string::npos);
+}
+
 TEST_CASE("Each rank of a pipeline measures the bytes that are predicted for it, and sends them") {
   const World world;
   const Device cpu = Device::cpu();
