@@ -41,6 +41,7 @@ function(ebb_mpi_part mpi)
   ebb_warnings(ebb_${mpi})
   set_target_properties(ebb_${mpi} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} CXX_VISIBILITY_PRESET hidden
                                               VISIBILITY_INLINES_HIDDEN ON)
+  add_dependencies(ebb ebb_${mpi})  # a part of another build would be loaded
   install(TARGETS ebb_${mpi} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ebb)
 endfunction()
 

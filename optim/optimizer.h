@@ -19,8 +19,8 @@ namespace ebb::optim {
 //
 // With a world, gradients are averaged over its ranks before anything else is done with them, and
 // weighted by the rows of each: those of the batch in use of a DataLoader over the same world
-// (.shard), or one each without such a loader. All ranks make the step, also one without rows, and
-// have the same parameters after it as before.
+// (.shard), or one each without such a loader: of a loss that is a mean over rows. All ranks make
+// the step, also one without rows, and have the same parameters after it as before.
 //
 // A step allocates everything, on device and host, before it writes a byte. When it throws
 // (std::bad_alloc too), parameters, slots and counts are unchanged, its memory is free again, and

@@ -74,7 +74,7 @@ Pipeline::Pipeline(const std::vector<Stage>& stages, Loss loss, const Parameters
   const int count = static_cast<int>(stages.size()), size = world.size();
   const std::string what = "a pipeline of " + std::to_string(count) + " stages and " +
                            std::to_string(micro_batches_) + " micro-batches";
-  world.state().exchange(what.c_str(), 0);
+  world.state().exchange(what, 0);
   if (count < size || micro_batches_ < 1)
     detail::refuse("Pipeline", what + " is too few for " + std::to_string(size) + " ranks");
   const Parameters simulated(simulated_, {}, parameters.dtype());

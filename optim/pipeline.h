@@ -37,9 +37,9 @@ class Pipeline : NoCopy {
   // target. Returns the mean loss before it, f64[], on every rank: NaN of a batch without rows,
   // which changes nothing. Updates as an Accumulator that is given the micro-batches in order (bit
   // for bit in f32, but for clipping by .norm, which rounds in another order); of fewer rows, one
-  // each. Eager. Throws ShapeError for another number of targets, Error for clipping by a global
-  // norm, a batch of a loader with .shard = world, and under NoGrad; OutOfMemory. Then the others
-  // throw by their next step, and the pipeline is over.
+  // each. Eager. Throws ShapeError for another number of targets, Error for several ranks' clipping
+  // by a global norm, a batch of a loader with .shard = world, and under NoGrad; OutOfMemory. Then
+  // the others throw by their next step, and the pipeline is over.
   Tensor minimize(const optim::Optimizer& optimizer, const Tensor& x, const Tensor& target,
                   CallSite site = CallSite::here());
 

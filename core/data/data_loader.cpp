@@ -83,8 +83,8 @@ std::optional<Seed> shuffle_of(std::int64_t samples, const DataLoaderOptions& op
                           " order of a DataLoader of " + std::to_string(samples) +
                           " samples, in batches of " + std::to_string(options.batch) +
                           (options.drop_last ? ", without the last" : "");
-  const auto key = static_cast<std::uint64_t>(options.shard->state().exchange(
-      how.c_str(), static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
+  const auto key = static_cast<std::uint64_t>(
+      options.shard->state().exchange(how, static_cast<std::int64_t>(seed ? seed->value : 0))[0]);
   return seed ? std::optional(Seed{key}) : std::nullopt;
 }
 

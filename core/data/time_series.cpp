@@ -1,6 +1,5 @@
 #include "ebb/core/data/time_series.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "ebb/core/base/error.h"

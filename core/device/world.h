@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <exception>
 #include <memory>
 
 #include "ebb/core/base/call_site.h"

@@ -163,9 +163,8 @@ Status WorldState::rows(std::int64_t& rows) const noexcept {
   rows = batches_.empty() ? 1 : batches_.back();
   if (std::ranges::any_of(batches_, [&](std::int64_t other) { return other != rows; }))
     return Status::refuse(
-        "two loaders of the world have given out batches of different sizes that are in use, so it "
-        "is not known how many rows the loss is the mean of; optim::Accumulator takes their "
-        "number");
+        "two loaders of the world have batches of different sizes in use: of how many rows is the "
+        "loss the mean? optim::Accumulator takes their number");
   return {};
 }
 
@@ -181,11 +180,10 @@ bool WorldState::has_batch() const noexcept {
 
 void WorldState::remove_batch(std::int64_t rows) noexcept {
   const std::lock_guard lock(messenger_.mutex);
-  const auto found = std::ranges::find(batches_, rows);
-  if (found != batches_.end()) batches_.erase(found);
+  batches_.erase(std::ranges::find(batches_, rows));
 }
 
-std::vector<std::int64_t> WorldState::exchange(const char* name, std::int64_t value) {
+std::vector<std::int64_t> WorldState::exchange(const std::string& name, std::int64_t value) {
   if (!is_connected_) return std::vector<std::int64_t>(static_cast<std::size_t>(size_), value);
   const auto done = perform(asks(name, at(entry()), value));
   std::vector<std::int64_t> values;
@@ -193,7 +191,7 @@ std::vector<std::int64_t> WorldState::exchange(const char* name, std::int64_t va
   return values;
 }
 
-std::vector<std::string> WorldState::gather(const char* name, const std::string& text) {
+std::vector<std::string> WorldState::gather(const std::string& name, const std::string& text) {
   if (size_ == 1) return {text};
   std::vector<std::string> texts;
   for (const std::int64_t length : exchange(name, static_cast<std::int64_t>(text.size()))) {
@@ -203,9 +201,8 @@ std::vector<std::string> WorldState::gather(const char* name, const std::string&
     texts.push_back(text);
     texts.back().resize(static_cast<std::size_t>(length));
     c.from = c.to = texts.back().data();
-    Status status = begin(c);
-    if (status.ok()) status = finish(c.to);
-    if (!status.ok()) throw Error(message("World", status.problem, entry()));
+    if (const Status status = run(c); !status.ok())
+      throw Error(message("World", status.problem, entry()));
   }
   return texts;
 }
@@ -248,10 +245,6 @@ void WorldState::fail(const std::string& cause) noexcept {
   if (!is_connected_ || size_ == 1) return;
   cut_links();
   try {
-    {
-      const std::lock_guard lock(messenger_.mutex);
-      if (tells_of_failure()) return;
-    }
     const int in_job = process_rank();
     enqueue(
         {.text = (in_job == rank_ ? "" : "(rank " + std::to_string(in_job) + " of all) ") + cause,

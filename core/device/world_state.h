@@ -45,9 +45,9 @@ class WorldState final : public Communicator {
 
   void drain() noexcept override;
   // The values of all ranks, in their order. `name` says what for. Throws Error.
-  std::vector<std::int64_t> exchange(const char* name, std::int64_t value);
+  std::vector<std::int64_t> exchange(const std::string& name, std::int64_t value);
   // Likewise texts. Throws Error for a simulated world of several ranks.
-  std::vector<std::string> gather(const char* name, const std::string& text);
+  std::vector<std::string> gather(const std::string& name, const std::string& text);
   WorldState& split(int color);
   // Throws Error where a rank does not close.
   void close();

@@ -76,6 +76,10 @@ class Communicator {
   virtual Status begin(const Collective& collective) noexcept = 0;
   // Waits for the collective that writes to `to`. An error's text lives as long as the process.
   virtual Status finish(const void* to) noexcept = 0;
+  Status run(const Collective& collective) noexcept {
+    const Status begun = begin(collective);
+    return begun.ok() ? finish(collective.to) : begun;
+  }
   // The link that kernels of a device have made, null at first. It goes where the world ends.
   virtual std::unique_ptr<DeviceLink>& link(const void* device) = 0;
   // Rows of this rank in the batch that is in use; 1 where no loader of the world has given one.

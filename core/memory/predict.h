@@ -43,8 +43,8 @@ struct PredictOptions {
   //   {.values = [](const memory::ValueRead& read) { return read.line == 12 ? 1.0 : 0.5; }}
   // Without it reading throws SimulatedRead.
   GivenValues values = {};
-  // The rank that the program is predicted for: World() gives it within the program. The prediction
-  // is that rank's, byte for byte.
+  // The rank that the program is predicted for, byte for byte: World() gives it within the program,
+  // with the options of both. Without it World() opens the job's, as it does elsewhere.
   //   {.world = distributed::World::simulated(3, 8)}
   std::optional<distributed::World> world = {};
 };
@@ -72,7 +72,7 @@ namespace ebb::distributed {
 // Sharding as a means to keep to a budget: the first, in their order, with which `program` runs on
 // the device within a limit of `budget` bytes, as memory::predict says of the rank that
 // `options.world` names. Within the program World() is that rank with the sharding that is tried.
-// Of ranks with equal parts of a batch rank 0 takes most.
+// Ranks differ, by rows and by a page or two: ask for each where that counts.
 //
 //   const auto fits = distributed::least_sharding(device, 6_GiB, train,
 //                                                 {.world = distributed::World::simulated(0, 8)});

@@ -28,7 +28,7 @@ void together(WorldState& world, const std::string& file, const std::function<vo
   } catch (const std::exception&) {
     error = std::current_exception();
   }
-  const std::vector<std::int64_t> done = world.exchange(("save to " + file).c_str(), error ? 0 : 1);
+  const std::vector<std::int64_t> done = world.exchange("save to " + file, error ? 0 : 1);
   if (error) std::rethrow_exception(error);
   const auto failed = std::ranges::find(done, 0) - done.begin();
   if (failed < world.size())
@@ -36,18 +36,13 @@ void together(WorldState& world, const std::string& file, const std::function<vo
                       "rank " + std::to_string(failed) + " cannot write its part of " + file);
 }
 
-void require(const Status& status) {
-  if (!status.ok()) refuse("save", status.problem);
-}
-
 HostBytes collect(WorldState& world, const SavedValue& value, View& whole) {
   HostBytes bytes(whole.spec.bytes(), "save", "a tensor of which the ranks have shares");
   whole.values = bytes.data();
   const auto own = share_in({bytes.data(), whole.spec}, world.size(), world.rank());
   std::copy_n(static_cast<const std::byte*>(value.values), own.size(), own.data());
-  if (world.size() == 1) return bytes;
-  require(world.begin(collecting(whole)));
-  require(world.finish(bytes.data()));
+  const Status status = world.size() > 1 ? world.run(collecting(whole)) : Status{};
+  if (!status.ok()) refuse("save", status.problem);
   return bytes;
 }
 
@@ -68,8 +63,7 @@ std::vector<std::string> files_of(const std::string& checkpoint) {
 void write_parts(WorldState& world, const std::string& file, std::span<const SavedValue> values,
                  const safetensors::Metadata& metadata) {
   const std::filesystem::path path = file;
-  const std::int64_t number =
-      world.exchange(("save to " + file).c_str(), std::random_device()())[0];
+  const std::int64_t number = world.exchange("save to " + file, std::random_device()())[0];
   const auto part = [&](std::size_t rank) {
     char text[48];
     std::snprintf(text, sizeof text, "-%08x-%05zu-of-%05d", static_cast<unsigned>(number), rank + 1,
@@ -77,7 +71,7 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
     return path.stem().string() + text + path.extension().string();
   };
   const std::size_t rank = static_cast<std::size_t>(world.rank());
-  // What is in shares goes to the rank with the fewest bytes so far; the rest is rank 0's, as a
+  // A tensor in shares goes to the rank with the fewest bytes so far; the rest is rank 0's, as a
   // rank may have values of its own.
   std::vector<std::uint64_t> bytes(static_cast<std::size_t>(world.size()));
   std::map<std::string, std::string> parts;

@@ -29,8 +29,7 @@ const Ref<Storage>& SharedParameter::whole(bool for_kernel) {
     if (!whole_.defined()) now_->parameters.push_back(this);
     whole_ = Tensor();
     version_ = share()->version();
-    const TapeModeScope scope(without_history());
-    tape_mode().category = memory::Category::parameter;
+    const TapeModeScope scope(without_history(memory::Category::parameter));
     whole_ = apply_one(gather_share_op, {share_}, attributes_, entry());
   }
   return whole_.impl()->storage;

@@ -38,8 +38,9 @@ inline TapeMode& tape_mode() noexcept {
 }
 
 // The mode for results without a history.
-inline TapeMode without_history() noexcept {
+inline TapeMode without_history(memory::Category category = tape_mode().category) noexcept {
   TapeMode mode = tape_mode();
+  mode.category = category;
   mode.records = false;
   mode.collector = nullptr;
   return mode;

@@ -62,11 +62,8 @@ Sent sent_by(const Draft& draft) {
       inputs.push_back({nullptr, draft.specs[input.spec]});
     for (const DraftOperand& output : draft.outputs_of(step))
       outputs.push_back({nullptr, draft.specs[output.spec]});
-    KernelContext context;
-    context.inputs = inputs;
-    context.outputs = outputs;
-    context.attributes = &step.node->attributes;
-    static_cast<void>(kernel.simulated(context));
+    static_cast<void>(kernel.simulated(
+        {.inputs = inputs, .outputs = outputs, .attributes = &step.node->attributes}));
   }
   return std::exchange(counted(), before);
 }

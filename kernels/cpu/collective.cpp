@@ -77,8 +77,7 @@ Status collective(const KernelContext& context) {
   c.from = x.data;
   c.to = y.data;
   c.workspace = context.workspace;
-  if (const Status begun = a.world->begin(c); !begun.ok()) return begun;
-  if (const Status done = a.world->finish(c.to); !done.ok()) return done;
+  if (const Status done = a.world->run(c); !done.ok()) return done;
   if (a.kind == Collective::reduce_to && rank != a.root && y.elements() > 0)
     std::memset(y.data, 0, y.spec.bytes());
   return a.op == ReduceOp::mean ? divide(y, size) : Status{};

@@ -1,7 +1,5 @@
 #include "ebb/core/kernels/functors/trigonometry.h"
 
-#include <cmath>
-
 #include "ebb/kernels/cpu/one_by_one.h"
 #include "ebb/kernels/cpu/pointwise.h"
 

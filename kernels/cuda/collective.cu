@@ -132,19 +132,16 @@ Status send(Collective& c, const KernelContext& context) {
   if (world.size() == 1) return {};
 #if EBB_HAS_NCCL
   if (!nccl())
-    return Status::refuse(
-        "sends tensors of GPUs by NCCL, whose libnccl.so.2 was not found (EBB_NCCL_LIBRARY may "
-        "name its file)");
+    return Status::refuse("needs NCCL: no libnccl.so.2 was found (EBB_NCCL_LIBRARY may name it)");
   NcclLink* link = nullptr;
   c.on_gpu = true;
-  EBB_TRY(world.begin(c));
-  EBB_TRY(world.finish(c.to));
+  EBB_TRY(world.run(c));
   EBB_TRY(NcclLink::of(world, cuda_stream(context.stream), link));
   return c.in_order ? put_in_order(c, context, *link) : put(c, context, *link);
 #else
   return Status::refuse(
-      "sends tensors of GPUs by NCCL, without whose nccl.h ebb was built: install its package for "
-      "developers, or collect it by './ebb vendor', and build ebb again");
+      "needs NCCL, and ebb was built without nccl.h: install it, or collect it by './ebb vendor', "
+      "and build ebb again");
 #endif
 }
 

@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <numeric>

@@ -24,17 +24,7 @@ namespace {
 // Bytes from which on a bucket is complete: large enough for the network, small enough for the
 // first to be under way early.
 constexpr std::int64_t kBucketBytes = 4 << 20;
-
-// Operators of a reduction have no history; what they make are gradients.
-class AsGradients : NoCopy {
- public:
-  AsGradients() : scope_(ebb::detail::without_history()) {
-    ebb::detail::tape_mode().category = memory::Category::gradient;
-  }
-
- private:
-  const ebb::detail::TapeModeScope scope_;
-};
+constexpr auto kGradient = memory::Category::gradient;  // what a reduction makes
 
 class Reduction : NoCopy {
  public:
@@ -148,7 +138,7 @@ void Reduction::open(std::size_t index) {
 }
 
 void Reduction::arrive(std::size_t i, const Tensor& gradient) {
-  const AsGradients scope;
+  const ebb::detail::TapeModeScope scope(ebb::detail::without_history(kGradient));
   ebb::detail::let_go(parameters_[i]->tensor);  // the backward pass is done with it
   Bucket& bucket = buckets_[places_[i].bucket];
   if (!bucket.total.defined()) open(places_[i].bucket);
@@ -171,7 +161,7 @@ void Reduction::arrive(std::size_t i, const Tensor& gradient) {
 Summed Reduction::finish() {
   Summed summed;
   {
-    const AsGradients scope;
+    const ebb::detail::TapeModeScope scope(ebb::detail::without_history(kGradient));
     if (!is_in_order_)
       for (Bucket& bucket : buckets_) bucket.total = ebb::detail::end_total(bucket.total, world_);
     for (std::size_t i = 0; i < parameters_.size(); ++i) summed.sums.push_back(sum(i));

@@ -197,10 +197,12 @@ TEST_CASE("A rank's prediction is what it measures, in bytes held and sent") {
       const optim::Adam adam = adam_over(over);
       DataLoader loader(data, {.batch = kBatch, .device = device, .shard = over});
       for (auto [x, y] : loader) adam.minimize(mse(model(x), y), parameters);
+      parameters.entries()[0].tensor.to_vector<float>();  // by all ranks, where they have shares
+      distributed::mean(1, 2, over);
     };
     const memory::Prediction predicted =
-        memory::predict(cpu, [&](Device twin) { program(World(), twin); },
-                        {.world = World::simulated(world.rank(), world.size(), options)});
+        memory::predict(cpu, [&](Device twin) { program(World(options), twin); },
+                        {.values = 0, .world = World::simulated(world.rank(), world.size())});
     const std::size_t before = memory::stats(cpu).allocated.current;
     const std::uint64_t sent = world.sent_bytes();
     memory::reset_peaks(cpu);

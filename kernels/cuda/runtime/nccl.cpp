@@ -51,13 +51,12 @@ Status NcclLink::open(Communicator& world) {
   // Gives the ranks rank 0's identity. The second time they hear that all have begun: NCCL would
   // wait for a rank that could not.
   const auto share = [&](const char* name) {
-    const Status status = world.begin({.kind = Collective::broadcast,
-                                       .spec = {DType::u8, {sizeof(id)}},
-                                       .sum_dtype = DType::u8,
-                                       .name = name,
-                                       .is_counted = false,
-                                       .to = &id});
-    return status.ok() ? world.finish(&id) : status;
+    return world.run({.kind = Collective::broadcast,
+                      .spec = {DType::u8, {sizeof(id)}},
+                      .sum_dtype = DType::u8,
+                      .name = name,
+                      .is_counted = false,
+                      .to = &id});
   };
   if (const Status status = share("NCCL's identity"); !status.ok()) return status;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
