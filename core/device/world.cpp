@@ -1,7 +1,5 @@
 #include "ebb/core/device/world.h"
 
-#include <algorithm>
-
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/device/world_state.h"
@@ -9,8 +7,10 @@
 namespace ebb::distributed {
 
 struct World::Held {
-  explicit Held(detail::WorldState& of) noexcept : state(of) {}
+  explicit Held(detail::WorldState& of, bool is_lent = false) noexcept
+      : state(of), is_lent(is_lent) {}
   ~Held() {
+    if (is_lent) return;
     try {
       const std::string last = detail::last_error.data();
       if (std::uncaught_exceptions() > exceptions)
@@ -24,15 +24,17 @@ struct World::Held {
   }
 
   detail::WorldState& state;
+  const bool is_lent;  // by a prediction
   const int exceptions = std::uncaught_exceptions();
 };
 
 World::World(const WorldOptions& options, CallSite site) {
   const detail::CallSiteScope at(site);
   if (detail::WorldState* const predicted = detail::predicted_world()) {
-    *this = simulated(predicted->rank(), predicted->size(),
-                      {.ordered = options.ordered || predicted->is_ordered(),
-                       .sharding = std::max(options.sharding, predicted->sharding())});
+    if ((options.ordered && !predicted->is_ordered()) ||
+        (options.sharding != Sharding::none && options.sharding != predicted->sharding()))
+      detail::refuse("World", "has other options than the world that is predicted for");
+    held_ = std::make_shared<Held>(*predicted, true);
     return;
   }
   try {

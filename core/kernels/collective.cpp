@@ -1,13 +1,11 @@
 #include "ebb/core/kernels/collective.h"
 
-#include <limits>
-
 #include "ebb/core/kernels/carver.h"
 
 namespace ebb {
 
 Status Collective::check() const noexcept {
-  if (elements() <= std::numeric_limits<int>::max()) return {};
+  if (elements() <= INT32_MAX) return {};
   return Status::refuse("sends at most 2147483647 elements at once");
 }
 

@@ -44,7 +44,7 @@ struct PredictOptions {
   // Without it reading throws SimulatedRead.
   GivenValues values = {};
   // The rank that the program is predicted for, byte for byte: World() gives it within the program,
-  // with the options of both. Without it World() opens the job's, as it does elsewhere.
+  // and throws Error for other options. Without it World() opens the job's, as it does elsewhere.
   //   {.world = distributed::World::simulated(3, 8)}
   std::optional<distributed::World> world = {};
 };

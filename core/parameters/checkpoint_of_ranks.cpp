@@ -71,9 +71,9 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
     return path.stem().string() + text + path.extension().string();
   };
   const std::size_t rank = static_cast<std::size_t>(world.rank());
-  // A tensor in shares goes to the rank with the fewest bytes so far; the rest is rank 0's, as a
-  // rank may have values of its own.
+  // Tensors in shares go to the rank with the fewest bytes so far; rank 0's own are the others.
   std::vector<std::uint64_t> bytes(static_cast<std::size_t>(world.size()));
+  std::uint64_t all = 0;
   std::map<std::string, std::string> parts;
   std::vector<View> mine;
   std::vector<HostBytes> collected;
@@ -83,7 +83,8 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
       const auto writer = static_cast<std::size_t>(least - bytes.begin());
       View whole = value;
       if (value.whole) whole.spec.shape = *value.whole;
-      *least += whole.spec.bytes();
+      if (value.whole) *least += whole.spec.bytes();  // which all ranks know
+      all += whole.spec.bytes();
       parts.emplace(value.name, part(writer));
       HostBytes held = value.whole ? collect(world, value, whole) : HostBytes();
       if (writer != rank) continue;
@@ -104,8 +105,6 @@ void write_parts(WorldState& world, const std::string& file, std::span<const Sav
       if (rank > 0) return;
       OutputFile::check(file);
       const std::vector<std::string> old = files_of(file);
-      std::uint64_t all = 0;
-      for (const std::uint64_t of_rank : bytes) all += of_rank;
       safetensors::write_index(file, parts, all);
       for (const std::string& name : old) remove_file(name);
     });

@@ -154,7 +154,17 @@ TEST_CASE("Two ranks that both send are an error on both") {
   if (pair.size() < 2) return;
   const std::string error = error_of([&] { distributed::send(ones({3}), pair); });
   INFO(error);
-  CHECK(error.find("rank 1 calls broadcast of f32[3] from rank 1") != std::string::npos);
+  CHECK(error.find("rank 1 calls broadcast of f32[3], root 1") != std::string::npos);
+}
+
+TEST_CASE("Gradients that go to different roots are an error on all") {
+  if (World().size() == 1) return;
+  const World world;
+  const Tensor x = ones({3}).with_grad();
+  const Tensor sums[] = {sum(distributed::broadcast(x, world, 0)),
+                         sum(distributed::broadcast(x, world, 1))};
+  const std::string error = error_of([&] { sums[world.rank() == 1].backward(); });
+  CHECK(error.find("broadcast's gradient of f32[3], root 1") != std::string::npos);
 }
 
 TEST_CASE("The greatest of numbers with a NaN among them is NaN") {

@@ -148,6 +148,19 @@ struct FailingRule final : optim::Rule {
   mutable int steps = 0;
 };
 
+TEST_CASE("A step that fails on all ranks ends their world") {
+  if (World().size() == 1) return;
+  const World world;
+  const Parameters parameters(Device::cpu());
+  const Tensor weight = parameters.declare("weight", {3}, initializers::ones());
+  const optim::Optimizer optimizer(std::make_shared<FailingRule>(true), 1.0, "", {},
+                                   CallSite::here(), world);
+  optimizer.minimize(sum(weight), parameters);
+  CHECK(error_of([&] { optimizer.minimize(sum(weight), parameters); }) != "");
+  const std::string error = error_of([&] { distributed::all_reduce(zeros({4}), world); });
+  CHECK(error.find("has failed: out of something") != std::string::npos);
+}
+
 TEST_CASE("A step that fails on one rank after the sum is an error on all in the next") {
   if (World().size() == 1) return;
   for (const bool accumulates : {false, true}) {

@@ -200,9 +200,9 @@ TEST_CASE("A rank's prediction is what it measures, in bytes held and sent") {
       parameters.entries()[0].tensor.to_vector<float>();  // by all ranks, where they have shares
       distributed::mean(1, 2, over);
     };
-    const memory::Prediction predicted =
-        memory::predict(cpu, [&](Device twin) { program(World(options), twin); },
-                        {.values = 0, .world = World::simulated(world.rank(), world.size())});
+    const memory::Prediction predicted = memory::predict(
+        cpu, [&](Device twin) { program(World(options), twin); },
+        {.values = 0, .world = World::simulated(world.rank(), world.size(), options)});
     const std::size_t before = memory::stats(cpu).allocated.current;
     const std::uint64_t sent = world.sent_bytes();
     memory::reset_peaks(cpu);
@@ -276,6 +276,12 @@ TEST_CASE("What ranks have shares of takes a part of the memory on each, as budg
                                 {.world = World::simulated(0, 8)});
   });
   CHECK(error.find("none throws too large") != std::string::npos);
+  const auto has_its_own = [](const Device& twin) {
+    const World over({.sharding = Sharding::gradients});
+    zeros({1000}, {.device = twin});
+  };
+  CHECK(distributed::least_sharding(Device::cpu(), 1 << 20, has_its_own,
+                                    {.world = World::simulated(0, 8)}) == Sharding::gradients);
 }
 
 TEST_CASE("A session's budget is kept on every rank, with shares or without") {
