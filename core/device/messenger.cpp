@@ -51,6 +51,7 @@ void Messenger::leave() {
 
 void Messenger::call(const std::function<void()>& work) {
   std::packaged_task<void()> task(work);
+  const std::string waits = "World: still waits until all ranks open a world" + at(entry());
   std::future<void> done = task.get_future();
   std::unique_lock lock(mutex);
   // Work may wait for the other ranks, which must have heard of failures before.
@@ -61,9 +62,7 @@ void Messenger::call(const std::function<void()>& work) {
   calls_.push_back(std::move(task));
   wake_.notify_all();
   lock.unlock();
-  if (done.wait_for(patience) == std::future_status::timeout)
-    log_warning("World: still waits for the other ranks, of which each opens a world" +
-                at(entry()));
+  if (done.wait_for(patience) == std::future_status::timeout) log_warning(waits);
   done.get();
 }
 

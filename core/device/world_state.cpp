@@ -22,10 +22,10 @@ constexpr const char* kOps[] = {"", " (mean)", " (max)"};
 
 // "all_reduce (mean) of f32[3, 4], gradients of hidden.weight".
 std::string text_of(const Collective& c) {
-  const std::string name = c.name;
   return std::string(kKinds[c.kind]) + kOps[static_cast<int>(c.op)] +
          (c.kind == Collective::all_gather ? " to " : " of ") + c.spec.to_string() +
-         (c.root > 0 ? ", root " + std::to_string(c.root) : "") + (name.empty() ? "" : ", " + name);
+         (c.root > 0 ? ", root " + std::to_string(c.root) : "") +
+         (*c.name ? std::string(", ") + c.name : "");
 }
 
 std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
