@@ -88,7 +88,7 @@ Reduction::Reduction(const distributed::World& world, const Entries& parameters,
         starts_.empty() ? state_dtype_of(parameter.dtype()) : starts_[i].dtype();
     const std::int64_t wanted = kBucketBytes / static_cast<std::int64_t>(size_of(sum_dtype));
     if (buckets_.empty() || makes_shares_ || buckets_.back().elements >= wanted ||
-        buckets_.back().dtype != parameter.dtype() || buckets_.back().sum_dtype != sum_dtype) {
+        buckets_.back().dtype != parameter.dtype()) {
       name();
       buckets_.push_back({.dtype = parameter.dtype(), .sum_dtype = sum_dtype});
       first = parameters[i]->name;

@@ -121,6 +121,22 @@ TEST_CASE("A world that is not ordered trains within rounding of one process") {
   }
 }
 
+TEST_CASE("Groups of parameters of two dtypes train over a world as alone, bit for bit") {
+  const auto train = [](const std::optional<World>& world) {
+    const Parameters wide(Device::cpu(), Seed{1}, DType::f64),
+        narrow(Device::cpu(), {}, DType::bf16);
+    const models::Dense first(wide, 5, 4), second(narrow, 4, 1);
+    const optim::Sgd sgd({.learning_rate = 0.1, .world = world});
+    for (int i = 1; i < 4; ++i) {  // the same on all ranks, which are a power of two
+      const Tensor x = Tensor::full({4, 5}, 0.1 * i, DType::f64);
+      const Tensor y = second(cast(first(x), DType::bf16));
+      optim::minimize(mean(square(y)), {{wide, sgd}, {narrow, sgd}});
+    }
+    return std::pair(bytes_of(wide["weight"]), bytes_of(narrow["weight"]));
+  };
+  for (const bool ordered : {false, true}) CHECK((train(World({.ordered = ordered})) == train({})));
+}
+
 TEST_CASE("A loss with gradients in it trains over a world as alone") {
   const auto train = [](const std::optional<World>& world, InMode::Kind mode) {
     InMode in(mode, DType::f64);
@@ -252,7 +268,7 @@ TEST_CASE("What ranks have shares of takes a part of the memory on each, as budg
     CHECK(whole > 4 * kAll);  // parameters, gradients, two moments
     CHECK(predicted(Sharding::optimizer_state).peak_bytes < whole - 3 * kAll / 2);
     CHECK(predicted(Sharding::gradients).peak_bytes < kAll + 3 * kLayer);
-    CHECK(predicted(Sharding::parameters).peak_bytes < 4 * kLayer);
+    CHECK(predicted(Sharding::parameters).peak_bytes < 3 * kLayer);
 
     const auto fits = [&](std::size_t budget) {
       return distributed::least_sharding(Device::cpu(), budget, program,
