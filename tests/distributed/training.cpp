@@ -268,7 +268,7 @@ TEST_CASE("What ranks have shares of takes a part of the memory on each, as budg
     CHECK(whole > 4 * kAll);  // parameters, gradients, two moments
     CHECK(predicted(Sharding::optimizer_state).peak_bytes < whole - 3 * kAll / 2);
     CHECK(predicted(Sharding::gradients).peak_bytes < kAll + 3 * kLayer);
-    CHECK(predicted(Sharding::parameters).peak_bytes < 3 * kLayer);
+    CHECK(predicted(Sharding::parameters).peak_bytes < 13 * kLayer / 4);
 
     const auto fits = [&](std::size_t budget) {
       return distributed::least_sharding(Device::cpu(), budget, program,
