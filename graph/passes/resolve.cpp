@@ -117,7 +117,7 @@ class Resolver {
     std::vector<DraftOperand> inputs;
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       const Index output = draft_.output_of(node.inputs[j]);
-      DraftOperand& input = inputs.emplace_back(DraftValue{}, output, node.inputs[j].version);
+      DraftOperand& input = inputs.emplace_back(DraftOperand{{}, output, node.inputs[j].version});
       if (needs_only_shape(*node.op, j, step.unwanted)) continue;
       input.value = draft_.values[output];
       if (!input.value.whole) continue;
@@ -221,7 +221,7 @@ class Resolver {
     draft_.specs.push_back(spec);
     draft_.operands.push_back({from, made, version});
     const Index memory = new_memory({.category = category, .bytes = spec.bytes(), .producer = id});
-    return draft_.operands.emplace_back(DraftValue{memory, 0}, made, 0u);
+    return draft_.operands.emplace_back(DraftOperand{{memory, 0}, made, 0});
   }
 
   Draft& draft_;

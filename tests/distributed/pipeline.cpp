@@ -126,8 +126,10 @@ TEST_CASE("Each rank of a pipeline measures the bytes that are predicted for it,
   CHECK(predicted.peak_bytes == memory::stats(cpu).allocated.peak - before);
   // Of 21 rows 5 numbers to each neighbour; of three steps the loss to all from the last.
   const bool is_first = world.rank() == 0, is_last = world.rank() == world.size() - 1;
-  CHECK(predicted.sent_bytes == (!is_first + !is_last) * 21 * 5 * sizeof(float) +
-                                    (is_last ? 3 * sizeof(double) : 0) * (world.size() - 1));
+  const auto others = static_cast<std::uint64_t>(world.size() - 1);
+  CHECK(predicted.sent_bytes ==
+        ((is_first ? 0 : 1u) + (is_last ? 0 : 1u)) * 21 * 5 * sizeof(float) +
+            (is_last ? 3 * sizeof(double) * others : 0));
 }
 
 TEST_CASE("Rank k of n keeps the activations of n - k micro-batches, however many there are") {
@@ -149,9 +151,9 @@ TEST_CASE("Rank k of n keeps the activations of n - k micro-batches, however man
                            },
                            {.world = World::simulated(rank, kRanks)})
                .peak_bytes -
-           micro_batches * kRows * 64 * sizeof(float);
+           static_cast<std::size_t>(micro_batches * kRows * 64) * sizeof(float);
   };
-  constexpr std::size_t kActivation = kRows * 64 * sizeof(float);
+  constexpr std::size_t kActivation = static_cast<std::size_t>(kRows) * 64 * sizeof(float);
   for (int rank = 0; rank < kRanks; ++rank) CHECK(peak(rank, 8) == peak(rank, 32));
   // What arrives, and what is sent on.
   CHECK(peak(1, 8) - peak(2, 8) == 2 * kActivation);

@@ -57,7 +57,7 @@ void collective_family(std::vector<Sample>& samples, References& references, DTy
     samples.back().any_dtype = true;
     references.add(*op, [](const Application& a) {
       Array whole(Shape{3, 4});
-      for (std::size_t i = 0; i < 12; ++i) whole[i] = a[0][i];
+      for (std::int64_t i = 0; i < 12; ++i) whole[i] = a[0][i];
       return whole;
     });
   }
