@@ -106,6 +106,22 @@ TEST_CASE("A copy of a pipeline that fails tells the ranks of all copies why") {
   if (all.rank() == 2) CHECK(error.find("(rank 3 of all)") != std::string::npos);
 }
 
+TEST_CASE("A prediction of a pipeline that throws leaves the job's world open") {
+  const World copies;
+  const auto loss = [](const Tensor& y, const Tensor&) -> Tensor {
+    throw Error("out of something like " + y.to_string());
+  };
+  const auto program = [&](const Device& twin) {
+    Pipeline pipeline(stages(), loss, Parameters(twin, Seed{1}), World());
+    const Tensor x = ones({4, 5}, {.device = twin});
+    pipeline.minimize(adam_over(copies), x, x);
+  };
+  const std::string error =
+      error_of([&] { memory::predict(Device::cpu(), program, {.world = World::simulated(0, 1)}); });
+  CHECK(error.find("out of something") != std::string::npos);
+  CHECK(error_of([&] { distributed::all_reduce(ones({4}), copies); }) == "");
+}
+
 TEST_CASE("Each rank of a pipeline measures the bytes that are predicted for it, and sends them") {
   const World world;
   const Device cpu = Device::cpu();
